@@ -62,7 +62,7 @@ def svg(fig: Figure) -> str:
     plt.close(fig)
     text = buffer.getvalue()
     text = re.sub(r"<metadata>.*?</metadata>|<!--.*?-->", "", text[text.index("<svg") :], flags=re.S)
-    text = re.sub(r"(\d+\.\d{2})\d+", r"\1", text)
+    text = re.sub(r' d="[^"]*"', lambda path: re.sub(r"(\.\d\d)\d+", r"\1", path[0]), text)
     return re.sub(r"\s*\n\s*", " ", text).strip()
 
 

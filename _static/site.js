@@ -1,0 +1,43 @@
+/* On every page: widget labels meet MathJax 3, sliders get names, claims link to the ledger. */
+document.addEventListener("DOMContentLoaded", () => {
+  // The widget manager speaks to MathJax 2.
+  const math = window.MathJax;
+  if (math && !math.Hub) {
+    math.Hub = { Queue: (...calls) => calls.forEach(([, , element]) =>
+      math.startup?.promise.then(() => math.typesetPromise([element]))) };
+  }
+
+  // A slider's handle carries neither the name nor the value that a reader sees: give it both.
+  const spoken = (label) => label.querySelector("mjx-assistive-mml")?.textContent || label.textContent;
+  const set = (element, name, value) => { if (element.getAttribute(name) !== value) element.setAttribute(name, value); };
+  const nameSlider = (row) => {
+    const handle = row.querySelector("[role=slider]"), label = row.querySelector(".widget-label"),
+      readout = row.querySelector(".widget-readout");
+    if (!handle || !readout) return;
+    if (label?.title === "null") label.removeAttribute("title");
+    set(readout, "contenteditable", "false");
+    set(handle, "aria-label", label ? spoken(label) : "");
+    set(handle, "aria-valuetext", readout.textContent);
+  };
+  new MutationObserver((changes) => {
+    const rows = new Set();
+    for (const change of changes) {
+      const element = change.target.nodeType === 1 ? change.target : change.target.parentElement;
+      const row = element?.closest(".widget-slider");
+      if (row) rows.add(row);
+      else if (change.type === "childList") element?.querySelectorAll?.(".widget-slider").forEach((found) => rows.add(found));
+    }
+    rows.forEach(nameSlider);
+  }).observe(document.body, { subtree: true, childList: true, characterData: true, attributes: true, attributeFilter: ["aria-valuetext"] });
+
+  for (const claim of document.querySelectorAll(".binding-claim[data-claim]")) {
+    const link = document.createElement("a");
+    link.href = "ledger.html#claim-" + claim.dataset.claim.replaceAll(".", "-");
+    link.textContent = claim.dataset.claim;
+    const place = [...claim.childNodes].find((node) => node.nodeType === 3 && node.data.includes(claim.dataset.claim));
+    if (!place) continue;
+    const rest = place.splitText(place.data.indexOf(claim.dataset.claim));
+    rest.data = rest.data.slice(claim.dataset.claim.length);
+    claim.insertBefore(link, rest);
+  }
+});
