@@ -205,9 +205,9 @@ def test_quartets_follow_their_generator() -> None:
 def test_quartets_draw_s_and_its_order_evenly() -> None:
     """Four orders of two objects and two attributes, a quarter each: Hoeffding, failure probability at most 1e-9."""
     n = 2000
-    seen = Counter(
-        (made.words[0] < made.words[1], made.words[2] < made.words[3]) for made in quartets("colour", n, np.random.default_rng(5))
-    )
+    place = {word: index for index, word in enumerate(itertools.chain.from_iterable(vocabulary().values()))}
+    drawn = quartets("colour", n, np.random.default_rng(5))
+    seen = Counter(tuple(place[first] < place[second] for first, second in (made.words[:2], made.words[2:])) for made in drawn)
     slack = math.sqrt(n * math.log(2 * 4 / 1e-9) / 2)
     assert len(seen) == 4
     assert all(abs(count - n / 4) <= slack for count in seen.values())
