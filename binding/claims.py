@@ -57,7 +57,11 @@ class Claim:
     """For what was not measured here: the command that measures it."""
 
     def __post_init__(self) -> None:
-        for field, value, allowed in (("kind", self.kind, KINDS), ("mark", self.mark, MARKS), ("relation", self.relation, RELATIONS)):
+        for field, value, allowed in (
+            ("kind", self.kind, KINDS),
+            ("mark", self.mark, MARKS),
+            ("relation", self.relation, RELATIONS),
+        ):
             if value not in allowed:
                 raise ValueError(f"claim {self.id}: {field} is {value!r}, expected one of {allowed}")
         if self.kind == "published only":
@@ -146,7 +150,8 @@ def _flat(value: Any) -> list[Any]:
 def _holds(got: Any, want: Any, entry: Claim) -> bool:
     if isinstance(want, str) and isinstance(got, Real):
         want = Fraction(want)
-    if isinstance(got, str) or isinstance(want, str) or entry.relation == "=" and entry.tolerance == 0:
+    exact = entry.relation == "=" and entry.tolerance == 0
+    if exact or isinstance(got, str) or isinstance(want, str):
         return bool(got == want)
     if math.isnan(got):
         return False

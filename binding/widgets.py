@@ -86,9 +86,8 @@ def explore(
             frames[key] = img(draw(**values), alt(**values))
             weight += len(frames[key])
             if weight > FRAME_BUDGET:
-                raise ValueError(
-                    f"{len(frames)} of {grid} frames weigh {weight:,} bytes, over {FRAME_BUDGET:,}: use fewer values or simpler frames"
-                )
+                weighed = f"{len(frames)} of {grid} frames weigh {weight:,} bytes, over {FRAME_BUDGET:,}"
+                raise ValueError(f"{weighed}: use fewer values or simpler frames")
         return frames[key]
 
     return Explorer(axes, labels or {}, frame)

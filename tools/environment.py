@@ -18,7 +18,11 @@ def problem(version, free_gb):
     """What keeps this machine from holding the environment, or None."""
     if not OLDEST <= tuple(version[:2]) < NEWEST:
         span = "%d.%d to %d.%d" % (OLDEST[0], OLDEST[1], NEWEST[0], NEWEST[1] - 1)
-        return "this is Python %d.%d, the book needs %s; name one with `make PYTHON=python3.11 …`" % (version[0], version[1], span)
+        return "this is Python %d.%d, the book needs %s; name one with `make PYTHON=python3.11 …`" % (
+            version[0],
+            version[1],
+            span,
+        )
     if free_gb < DISK_GB:
         return "%.1f GB of disk are free here, the environment needs %d GB" % (free_gb, DISK_GB)
     return None
@@ -28,7 +32,17 @@ def build(venv):
     """Create the environment; return what went wrong in one line, or None."""
     log = venv + ".log"
     shutil.rmtree(venv, ignore_errors=True)
-    pip = [os.path.join(venv, "bin", "python"), "-m", "pip", "install", "--quiet", "-c", "constraints.txt", "-e", ".[%s]" % EXTRAS]
+    pip = [
+        os.path.join(venv, "bin", "python"),
+        "-m",
+        "pip",
+        "install",
+        "--quiet",
+        "-c",
+        "constraints.txt",
+        "-e",
+        ".[%s]" % EXTRAS,
+    ]
     with open(log, "w") as out:
         for command in ([sys.executable, "-m", "venv", venv], pip):
             if subprocess.call(command, cwd=ROOT, stdout=out, stderr=out):

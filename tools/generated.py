@@ -76,7 +76,8 @@ def ledger_text() -> str:
     if missing:
         raise ValueError(f"claims that no executed page measured: {', '.join(missing)}")
     count = sum(claim.id in found for claim in claims.values())
-    text = [f"The ledger holds **{len(claims)}** claims. **{count}** were measured by the pages of this build; **{len(claims) - count}** are published only.\n"]
+    counts = f"**{count}** were measured by the pages of this build; **{len(claims) - count}** are published only."
+    text = [f"The ledger holds **{len(claims)}** claims. {counts}\n"]
     for chapter in dict.fromkeys(claim.chapter for claim in claims.values()):
         text.append(f"\n## {{doc}}`{chapter}`\n")
         for claim in claims.values():
@@ -84,7 +85,9 @@ def ledger_text() -> str:
                 anchor = "claim-" + claim.id.replace(".", "-")
                 badges = f'<span class="claim-mark">{claim.mark}</span> <span class="claim-mark">{claim.kind}</span>'
                 head = f'<p class="claim-head"><code>{claim.id}</code> {badges}</p>'
-                text.append(f'<div class="claim-card" id="{anchor}">{head}<dl>{claim_rows(claim, found.get(claim.id, []))}</dl></div>\n')
+                text.append(
+                    f'<div class="claim-card" id="{anchor}">{head}<dl>{claim_rows(claim, found.get(claim.id, []))}</dl></div>\n'
+                )
     return "\n".join(text)
 
 

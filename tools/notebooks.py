@@ -74,7 +74,9 @@ def needed_files(code: list[str]) -> set[Path]:
         modules |= new
         new = set().union(*(imported_modules(path.read_text(encoding="utf-8")) for path in new)) - modules
     text = "\n".join([*sources, *(path.read_text(encoding="utf-8") for path in modules)])
-    data = {path for path in (PACKAGE / "data").rglob("*") if path.is_file() and path.name in text and path.parent.name != "claims"}
+    data = {
+        path for path in (PACKAGE / "data").rglob("*") if path.is_file() and path.name in text and path.parent.name != "claims"
+    }
     runs = {path for path in (BOOK / "runs").rglob("*") if path.is_file() and path.name in text}
     return modules | data | runs
 
@@ -82,7 +84,11 @@ def needed_files(code: list[str]) -> set[Path]:
 def measured_claims(code: list[str]) -> list[dict]:
     """The ledger rows whose id stands in this code, as literal text."""
     text = "\n".join(code)
-    rows = [row for file in sorted((PACKAGE / "data" / "claims").glob("*.toml")) for row in tomllib.loads(file.read_text(encoding="utf-8"))["claim"]]
+    rows = [
+        row
+        for file in sorted((PACKAGE / "data" / "claims").glob("*.toml"))
+        for row in tomllib.loads(file.read_text(encoding="utf-8"))["claim"]
+    ]
     return [row for row in rows if f'"{row["id"]}"' in text]
 
 
@@ -120,7 +126,7 @@ def compose(page: Path, twin: nbformat.NotebookNode | None) -> nbformat.Notebook
 
 
 def steady_ids(notebook: nbformat.NotebookNode, page: Path) -> str:
-    """The notebook as text, its random widget ids replaced by ones made of the page and their order: a re-run changes no byte of them."""
+    """The notebook as text, with widget ids made of the page and their order, so that a re-run changes no byte of them."""
     order = notebook.metadata.get("widgets", {}).get("application/vnd.jupyter.widget-state+json", {}).get("state", {})
     new = {old: digest(page.stem.encode(), str(number).encode()) * 2 for number, old in enumerate(order)}
     renamed = re.sub(r"[0-9a-f]{32}", lambda match: new.get(match[0], match[0]), nbformat.writes(notebook))
@@ -131,7 +137,13 @@ def execute(page: Path) -> str:
     """Run a page and write its twin; nothing is written if a cell fails."""
     notebook = compose(page, None)
     start = time.perf_counter()
-    NotebookClient(notebook, timeout=CELL_SECONDS, kernel_name="python3", resources={"metadata": {"path": str(BOOK)}}, extra_arguments=["--log-level=ERROR"]).execute()
+    NotebookClient(
+        notebook,
+        timeout=CELL_SECONDS,
+        kernel_name="python3",
+        resources={"metadata": {"path": str(BOOK)}},
+        extra_arguments=["--log-level=ERROR"],
+    ).execute()
     seconds = time.perf_counter() - start
     for cell in notebook.cells:
         if cell.cell_type == "code":
@@ -148,7 +160,7 @@ def write(path: Path, text: str) -> None:
 
 
 def state(page: Path) -> str:
-    """"" if page and twin are in step, else what is wrong: "no twin", "stale: …" or "text"."""
+    """ "" if page and twin are in step, else what is wrong: "no twin", "stale: …" or "text"."""
     path = page.with_suffix(".ipynb")
     if not path.exists():
         return "no twin"
@@ -158,7 +170,9 @@ def state(page: Path) -> str:
     before = twin.metadata.get("binding", {})
     changed = [what for what in print_now if before.get(what) != print_now[what]]
     if changed:
-        return "stale: " + " and ".join({"code": "its code", "needs": "something it imports"}[what] + " changed" for what in changed)
+        return "stale: " + " and ".join(
+            {"code": "its code", "needs": "something it imports"}[what] + " changed" for what in changed
+        )
     return "" if nbformat.writes(compose(page, twin)).rstrip("\n") + "\n" == stored else "text"
 
 
@@ -183,7 +197,10 @@ def main() -> int:
         return 1 if orphans or any(states.values()) else 0
     for page, wrong in states.items():
         if wrong == "text":
-            write(page.with_suffix(".ipynb"), nbformat.writes(compose(page, nbformat.read(page.with_suffix(".ipynb"), as_version=4))))
+            write(
+                page.with_suffix(".ipynb"),
+                nbformat.writes(compose(page, nbformat.read(page.with_suffix(".ipynb"), as_version=4))),
+            )
             print(f"refreshed the text of {page.name}")
     os.environ.update(ONE_THREAD)
     todo = [page for page, wrong in states.items() if wrong not in ("", "text")]

@@ -10,8 +10,9 @@ import re
 import urllib.parse
 from typing import Any
 
-import matplotlib
 import matplotlib.pyplot as plt
+import matplotlib.style
+from cycler import cycler
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
@@ -22,14 +23,14 @@ PALETTE = (BLUE, ORANGE, GREEN, PURPLE, SKY, RED)
 MARKERS = ("o", "s", "^", "D", "v", "P")
 LINES = ("-", "--", "-.", ":")
 
-STYLE = {
+STYLE: dict[str, Any] = {
     "figure.figsize": (5.2, 3.3),
     "figure.constrained_layout.use": True,
     "figure.dpi": 100,
     "font.size": 11,
     "font.family": "DejaVu Sans",
     "mathtext.fontset": "dejavusans",
-    "axes.prop_cycle": matplotlib.cycler(color=PALETTE),
+    "axes.prop_cycle": cycler(color=PALETTE),
     "axes.edgecolor": INK,
     "axes.labelcolor": INK,
     "axes.facecolor": "none",
@@ -50,14 +51,14 @@ STYLE = {
 
 def figure(width: float = 5.2, height: float = 3.3, **subplots: Any) -> tuple[Figure, Any]:
     """A figure of the book's style and its axes, as ``plt.subplots`` gives them (inches; keep ``width`` at most 6 for phones)."""
-    matplotlib.rcParams.update(STYLE)
+    matplotlib.style.use(STYLE)
     return plt.subplots(figsize=(width, height), **subplots)
 
 
 def svg(fig: Figure) -> str:
     """The figure as SVG text, the same for the same figure; the figure is closed."""
     buffer = io.StringIO()
-    with matplotlib.rc_context({key: STYLE[key] for key in ("svg.fonttype", "svg.hashsalt")}):
+    with matplotlib.style.context(STYLE):
         fig.savefig(buffer, format="svg", metadata={"Date": None, "Creator": None})
     plt.close(fig)
     text = buffer.getvalue()
