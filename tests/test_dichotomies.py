@@ -1,0 +1,143 @@
+"""Counts and expectations of separable sets, against enumeration, closed forms and simulation."""
+
+from fractions import Fraction
+from itertools import combinations
+from math import acos, ceil, comb, log, pi, sqrt
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from binding.dichotomies import cover_count, curve_fraction, gaussian_fraction, typical_dimension, typical_size
+from binding.radon import separable_counts
+
+QUADRATURE = 1e-12
+"""Each term is an exponential of a sum of at most about 10³ in size, rounded to 10³ ε = 2e-13, and the terms are positive."""
+
+sizes = st.integers(2, 11).flatmap(lambda M: st.tuples(st.integers(1, M - 1), st.just(M)))
+
+
+@given(st.integers(1, 3), sizes)
+def test_curve_fraction_counts_runs(k: int, size: tuple[int, int]) -> None:
+    """A set separates iff its present atoms form at most k runs around the circle: count them one by one."""
+    j, M = size
+    runs = [sum(i in chosen and (i + 1) % M not in chosen for i in range(M)) for chosen in combinations(range(M), j)]
+    assert curve_fraction(2 * k, M, j) == Fraction(sum(r <= k for r in runs), comb(M, j))
+
+
+@given(st.integers(1, 5), st.integers(2, 40))
+def test_curve_fractions_add_up_to_cover(k: int, M: int) -> None:
+    assert 2 + sum(curve_fraction(2 * k, M, j) * comb(M, j) for j in range(1, M)) == cover_count(2 * k, M)
+
+
+@given(st.integers(1, 8), st.integers(2, 30))
+def test_curve_is_neighbourly_and_no_more(k: int, M: int) -> None:
+    """Proposition C.3: every j-subset separates up to ⌊N/2⌋, and not at ⌊N/2⌋ + 1 once M ≥ N + 2."""
+    assert all(curve_fraction(2 * k, M, j) == 1 for j in range(1, min(k, M - 1) + 1))
+    if M >= 2 * k + 2:
+        assert curve_fraction(2 * k, M, k + 1) < 1
+
+
+@given(st.integers(1, 9), sizes)
+def test_cover_recursion(N: int, size: tuple[int, int]) -> None:
+    """Adding a point splits the old dichotomies that a hyperplane through it meets: C(N, M + 1) = C(N, M) + C(N − 1, M)."""
+    M = size[1]
+    assert cover_count(N + 1, M + 1) == cover_count(N + 1, M) + cover_count(N, M)
+    assert cover_count(N, min(M, N + 1)) == 2 ** min(M, N + 1)
+
+
+@given(st.integers(1, 6), st.integers(2, 20))
+@settings(max_examples=30)
+def test_gaussian_fractions_add_up_to_cover(N: int, M: int) -> None:
+    total = 2 + sum(gaussian_fraction(j, M, N) * comb(M, j) for j in range(1, M))
+    assert abs(total - cover_count(N, M)) <= QUADRATURE * 2**M
+
+
+@given(sizes)
+def test_gaussian_fraction_on_a_line(size: tuple[int, int]) -> None:
+    """In dimension one a set separates iff it is the top or the bottom j: 2 of C(M, j), or both at once never."""
+    j, M = size
+    assert abs(gaussian_fraction(j, M, 1) - 2 / comb(M, j)) <= QUADRATURE
+
+
+@given(st.integers(1, 12), sizes)
+def test_gaussian_fraction_is_symmetric_and_one_below_radon(N: int, size: tuple[int, int]) -> None:
+    j, M = size
+    assert abs(gaussian_fraction(j, M, N) - gaussian_fraction(M - j, M, N)) <= QUADRATURE
+    if M <= N + 1:
+        assert gaussian_fraction(j, M, N) == 1
+
+
+def test_gaussian_fraction_of_four_points_in_the_plane() -> None:
+    """A point is in the triangle of three others twice as often as a normal vector is in a corner of a regular tetrahedron."""
+    corner = (3 * acos(1 / 3) - pi) / (4 * pi)
+    assert abs(gaussian_fraction(1, 4, 2) - (1 - 2 * corner)) <= QUADRATURE
+
+
+@pytest.mark.parametrize(("N", "M"), [(2, 8), (4, 11)])
+def test_gaussian_fraction_against_simulation(N: int, M: int) -> None:
+    """Hoeffding: a mean of n values in [0, 1] is off by more than √(log(2 / p) / 2n) with probability at most p; p = 1e-9 / M."""
+    rng = np.random.default_rng(5)
+    draws = 400
+    counts = np.mean([separable_counts(rng.standard_normal((M, N))) for _ in range(draws)], axis=0)
+    slack = sqrt(log(2 * M / 1e-9) / (2 * draws))
+    for j in range(1, M):
+        assert abs(counts[j] / comb(M, j) - gaussian_fraction(j, M, N)) <= slack
+
+
+@given(st.integers(2, 60), st.data())
+def test_typical_dimension_bounds_the_statistical_dimension(M: int, data: st.DataObject) -> None:
+    """δ(C) = E min over c of a convex cost of g; at the c of the bound its mean is the bound, and a minimum is never larger."""
+    j = data.draw(st.integers(1, M - 1))
+    dimension = typical_dimension(j, M)
+    assert abs(dimension - typical_dimension(M - j, M)) <= 1e-9 * M
+    assert dimension <= M / 2 + 1e-9 * M
+    if 2 * j == M:
+        assert abs(dimension - M / 2) <= 1e-9 * M
+
+
+@given(st.integers(4, 30), st.data())
+def test_sets_separate_above_the_typical_dimension(M: int, data: st.DataObject) -> None:
+    """Amelunxen, Lotz, McCoy and Tropp, theorem I: N ≥ δ + 4 √(log(4/η) M) makes failure less likely than η."""
+    j = data.draw(st.integers(1, M - 1))
+    η = 0.5
+    N = ceil(typical_dimension(j, M) + 4 * sqrt(log(4 / η) * M))
+    assert gaussian_fraction(j, M, N) >= 1 - η
+
+
+@pytest.mark.parametrize(("j", "M"), [(4, 40), (8, 60), (20, 40)])
+def test_half_of_the_sets_separate_near_the_typical_dimension(j: int, M: int) -> None:
+    """The fraction crosses one half within √N of it: the width that the same theory gives for a cone of this dimension."""
+    dimension = typical_dimension(j, M)
+    width = sqrt(dimension)
+    assert gaussian_fraction(j, M, ceil(dimension - width)) < 0.5 < gaussian_fraction(j, M, ceil(dimension + width))
+
+
+@given(st.integers(1, 300), st.integers(2, 2000))
+def test_typical_size_is_the_last_that_fits(N: int, M: int) -> None:
+    j = typical_size(N, M)
+    assert 0 <= j <= M // 2
+    assert j == 0 or typical_dimension(j, M) <= N
+    assert j == M // 2 or typical_dimension(j + 1, M) > N
+
+
+@pytest.mark.parametrize(
+    ("call", "words"),
+    [
+        (lambda: curve_fraction(3, 6, 2), "even dimension N >= 2, got N = 3"),
+        (lambda: curve_fraction(0, 6, 2), "got N = 0"),
+        (lambda: curve_fraction(2, 6, 0), "j = 0"),
+        (lambda: curve_fraction(2, 6, 6), "j = 6 of M = 6"),
+        (lambda: cover_count(0, 4), "N = 0"),
+        (lambda: cover_count(2, 0), "M = 0"),
+        (lambda: gaussian_fraction(0, 4, 2), "j = 0"),
+        (lambda: gaussian_fraction(1, 4, 0), "N = 0"),
+        (lambda: typical_dimension(5, 5), "j = 5"),
+        (lambda: typical_size(0, 5), "N = 0"),
+        (lambda: typical_size(2, 1), "M = 1"),
+    ],
+)
+def test_bad_input_is_named(call, words: str) -> None:  # type: ignore[no-untyped-def]
+    with pytest.raises(ValueError, match=words):
+        call()
