@@ -33,7 +33,9 @@ def generator(seed: int) -> torch.Generator:
     """
     if seed < 0:
         raise ValueError(f"seed must be at least 0, got {seed}")
-    return torch.Generator("cpu").manual_seed(seed)
+    draws = torch.Generator("cpu")
+    draws.manual_seed(seed)
+    return draws
 
 
 def signs(

@@ -1,0 +1,138 @@
+"""The tests can fail: each fault planted in a copy of the package turns the test named beside it red."""
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+
+FAULTS = [
+    # A factor or a sign lost in a formula.
+    (
+        "ideal.py",
+        "pairs.reshape(*phase.shape[:-1], 2 * k) / sqrt(k)",
+        "pairs.reshape(*phase.shape[:-1], 2 * k)",
+        "test_ideal.py",
+        "moment_curve",
+    ),
+    ("ideal.py", "np.prod(1 - np.cos", "np.prod(1 + np.cos", "test_ideal.py", "coefficients_give"),
+    ("ideal.py", "turn * lowered) / 2", "turn * lowered)", "test_ideal.py", "coefficients_are_exact"),
+    ("ideal.py", "c = -coefficients", "c = coefficients", "test_ideal.py", "normal_scores"),
+    ("ideal.py", "{x + shift, y - shift}", "{x - shift, y + shift}", "test_ideal.py", "swaps_are_mutual"),
+    (
+        "radon.py",
+        "-(weights[~positive] @ points[~positive])",
+        "weights[~positive] @ points[~positive]",
+        "test_radon.py",
+        "lies_in_both_hulls",
+    ),
+    ("radon.py", "M / sqrt(k * (M - 1) * (M - k))", "M / sqrt(k * M * (M - k))", "test_radon.py", "simplex_attains"),
+    ("score.py", "np.asarray(y, float))", "-np.asarray(y, float))", "test_score.py", "attains_the_ceiling"),
+    (
+        "numerics.py",
+        "norm**2 - 1) > (x.shape[-1] + 4)",
+        "norm**2 - 1) > 1e15 * (x.shape[-1] + 4)",
+        "test_numerics.py",
+        "names_row_and_length",
+    ),
+    ("numerics.py", "(2 * bits - 1)", "(2 * bits - 2)", "test_numerics.py", "signs_are_fair or seed_alone"),
+    # Off by one.
+    (
+        "dichotomies.py",
+        "min(N // 2, j, M - j) + 1",
+        "min(N // 2, j, M - j)",
+        "test_dichotomies.py",
+        "neighbourly or add_up_to_cover",
+    ),
+    ("dichotomies.py", "for i in range(N + 1))", "for i in range(N))", "test_dichotomies.py", "cover"),
+    ("radon.py", "if len(x) != x.shape[1] + 2:", "if len(x) != x.shape[1] + 3:", "test_radon.py", "lies_in_both_hulls"),
+    # A caption, a swap or an order lost.
+    ("scenes.py", "{first: attribute[second], second: attribute[first]}", "{}", "test_scenes.py", "swaps_exchange"),
+    ("scenes.py", "tuple(sorted(words(caption)))", "words(caption)", "test_scenes.py", "multisets_forget"),
+    (
+        "encoders.py",
+        "np.float64 if canonical else np.float32",
+        "np.float32",
+        "test_encoders.py",
+        "order_blind or exact_zero or multiset_and_nothing",
+    ),
+    (
+        "encoders.py",
+        "np.argsort(rows), axis=axis)",
+        "rows, axis=axis)",
+        "test_encoders.py",
+        "order_and_the_repetition or in_their_order",
+    ),
+    ("encoders.py", " * int(positions)", "", "test_encoders.py", "without_positions"),
+    ("encoders.py", "if found != digest:", "if not found:", "test_encoders.py", "only_the_named_weights"),
+    # A check that lets everything pass.
+    (
+        "claims.py",
+        "return abs(got - want) <= entry.tolerance",
+        "return got - want <= entry.tolerance",
+        "test_claims.py",
+        "within_the_tolerance",
+    ),
+    (
+        "claims.py",
+        "if not got or len(got) != len(want) or not all(",
+        "if not got or not any(",
+        "test_claims.py",
+        "entry_by_entry or fractions",
+    ),
+    ("widgets.py", '(stack, "selected_index"))', '(stack, "layout"))', "test_pictures.py", "drive_every_stack"),
+    ("plots/__init__.py", "if not alt.strip():", "if alt is None:", "test_pictures.py", "is_required"),
+]
+
+
+@pytest.fixture(scope="module")
+def copy(tmp_path_factory):
+    """The package and its tests, where a fault can be planted."""
+    folder = tmp_path_factory.mktemp("planted")
+    for name in ("binding", "tests"):
+        shutil.copytree(ROOT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__"))
+    (folder / "pyproject.toml").write_text("[tool.pytest.ini_options]\n")
+    return folder
+
+
+def run(folder, test, names):
+    environment = os.environ | {
+        "OMP_NUM_THREADS": "1",
+        "PYTHONDONTWRITEBYTECODE": "1",
+        "HYPOTHESIS_STORAGE_DIRECTORY": str(folder / ".examples"),
+    }
+    command = [
+        sys.executable,
+        "-m",
+        "pytest",
+        "-x",
+        "-q",
+        "-p",
+        "no:cacheprovider",
+        "-p",
+        "no:xdist",
+        f"tests/{test}",
+        "-k",
+        names,
+    ]
+    return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True)
+
+
+@pytest.mark.parametrize(
+    ("file", "sound", "faulty", "test", "names"), FAULTS, ids=lambda value: value if value.isidentifier() else ""
+)
+def test_a_planted_fault_turns_a_test_red(copy, file, sound, faulty, test, names):
+    path = copy / "binding" / file
+    text = path.read_text(encoding="utf-8")
+    assert text.count(sound) == 1, f"{file} has {text.count(sound)} places like {sound!r}: name the fault anew"
+    path.write_text(text.replace(sound, faulty), encoding="utf-8")
+    try:
+        done = run(copy, test, names)
+    finally:
+        path.write_text(text, encoding="utf-8")
+    # 1: a test failed. Anything else (no such test, a broken import of pytest itself) proves nothing.
+    assert done.returncode == 1, f"no test of {test} ({names}) noticed:\n{done.stdout[-2000:]}{done.stderr[-2000:]}"
