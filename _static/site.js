@@ -1,5 +1,19 @@
-/* On every page: widget labels meet MathJax 3, sliders get names, claims link to the ledger. */
+/* On every page: sliders and folds get names, wide things can be reached by key, widget labels meet MathJax 3, claims link to the ledger. */
 document.addEventListener("DOMContentLoaded", () => {
+  // The theme names these buttons by other words than the ones that are seen on them.
+  document.querySelectorAll(".search-button-field").forEach((button) => button.removeAttribute("aria-label"));
+  for (const button of document.querySelectorAll("button.toggle-button"))
+    button.setAttribute("aria-label", button.closest(".admonition-title").textContent.trim());
+
+  // What scrolls inside its box can be reached by key.
+  const boxes = document.querySelectorAll("article :is(.pst-scrollable-table-container, .text_html, div.math)");
+  const reach = () => boxes.forEach((box) => {
+    if (box.scrollWidth > box.clientWidth) box.tabIndex = 0;
+    else box.removeAttribute("tabindex");
+  });
+  addEventListener("load", reach);
+  addEventListener("resize", reach);
+
   // The widget manager speaks to MathJax 2.
   const math = window.MathJax;
   if (math && !math.Hub) {

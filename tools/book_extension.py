@@ -1,6 +1,7 @@
-"""The part of the site's configuration that needs code: vendored files, pages built from their twins, the 404 page's address."""
+"""The part of the site's configuration that needs code: vendored files, pages from their twins, repairs of the theme's HTML."""
 
 import os
+import re
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,19 @@ from sphinx.errors import ConfigError
 
 ROOT = Path(__file__).resolve().parent.parent
 VENDOR = ROOT / "_vendor" / "site"
+JUPYTERLAB = "http://localhost:8888/lab/tree/"
+
+REPAIRS = (
+    # sphinx-proof and sphinx-exercise give one id to every box of a page.
+    (r' id="(?:proof|exercise|solution)-content"', ""),
+    (
+        r'<div class="proof admonition" id="proof">(\s*<p>)Proof\.',
+        r'<div class="proof admonition proof-of">\1<span class="proof-word">Proof.</span>',
+    ),
+    (r'(<p class="admonition-title">Solution to)(<a [^>]*>) ', r"\1 \2"),
+    # MyST-NB's name for a fold hides the words that are seen on it.
+    (r'<summary aria-label="Toggle hidden content">', "<summary>"),
+)
 
 
 def configure(app: Sphinx, config: Config) -> None:
@@ -21,6 +35,24 @@ def configure(app: Sphinx, config: Config) -> None:
     config.notfound_urls_prefix = os.environ.get("BOOK_PREFIX", "/")
 
 
+def repair(app: Sphinx, pagename: str, templatename: str, context: dict[str, Any], doctree: Any) -> None:
+    """Ids once a page, folds that are called what they say, and a third launch button: JupyterLab on the reader's machine."""
+    for wrong, right in REPAIRS:
+        context["body"] = re.sub(wrong, right, context.get("body", ""))
+    for group in context.get("header_buttons", []):
+        if group.get("label") == "launch-buttons":
+            group["buttons"].append(
+                {
+                    "type": "link",
+                    "text": "JupyterLab",
+                    "tooltip": "Open in the JupyterLab that runs on this machine",
+                    "icon": "fas fa-laptop-code",
+                    "url": f"{JUPYTERLAB}{pagename}.ipynb",
+                }
+            )
+
+
 def setup(app: Sphinx) -> dict[str, Any]:
     app.connect("config-inited", configure)
+    app.connect("html-page-context", repair, priority=900)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -1,0 +1,336 @@
+"""The built site in headless Chromium, as readers use it: mouse, keys, phone, dark, screen reader, no scripts, no network."""
+
+import json
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+from bs4 import BeautifulSoup
+from conftest import ROOT, SITE, Visitor, built_pages, need
+
+PAGES = built_pages()
+Visit = Callable[..., Any]
+
+MODES = ("light", "dark")
+AXE = ROOT / "_vendor" / "tests" / "axe.min.js"
+PAGE_BUDGET = 1_500_000
+"""Bytes of one page before compression, apart from the assets that all pages share."""
+READY_BUDGET = 2.0
+"""Seconds on this machine until the landing page shows its first picture."""
+
+
+def soup(page: str) -> BeautifulSoup:
+    return BeautifulSoup((SITE / page).read_text(encoding="utf-8"), "html.parser")
+
+
+def settled(page: Any) -> Any:
+    """The page once its formulas are set and its widgets are drawn."""
+    views = page.locator("script[type='application/vnd.jupyter.widget-view+json']").count()
+    page.wait_for_function("n => document.querySelectorAll('.binding-explorer img').length >= n", arg=views)
+    page.evaluate("() => window.MathJax?.startup?.promise?.then(() => new Promise(requestAnimationFrame))")
+    return page
+
+
+def dress(page: Any, mode: str, width: int) -> None:
+    page.set_viewport_size({"width": width, "height": 900})
+    page.evaluate("mode => { Object.assign(document.documentElement.dataset, {mode, theme: mode}); }", mode)
+
+
+def test_the_site_is_built(site: str) -> None:
+    assert PAGES, site
+
+
+# What every page owes its readers
+
+
+@pytest.fixture(scope="module", params=PAGES)
+def opened(request: pytest.FixtureRequest, visit_all: Visitor) -> Iterator[Any]:
+    """Every page of the site, opened once for all the tests that only look at it."""
+    visit_all.problems.clear()
+    page = settled(visit_all(request.param))
+    page.name = request.param
+    yield page
+    visit_all.close()
+
+
+def test_a_page_is_quiet_and_stays_on_the_site(opened: Any, visit_all: Visitor) -> None:
+    assert not visit_all.problems, "\n".join(visit_all.problems)
+    hints = opened.eval_on_selector_all(
+        "link:is([rel~=preconnect], [rel~=dns-prefetch], [rel~=prefetch], [rel~=preload])",
+        "links => links.map(link => link.href).filter(address => !address.startsWith(location.origin))",
+    )
+    assert hints == [], "the page names other hosts to the browser before anyone asks"
+
+
+OVERFLOWING = """() => {
+  const root = document.documentElement, width = root.clientWidth;
+  if (root.scrollWidth <= width) return [];
+  const clipped = (element) => {
+    for (let box = element.parentElement; box && box !== document.body; box = box.parentElement)
+      if (getComputedStyle(box).overflowX !== "visible" || getComputedStyle(box).position === "fixed") return true;
+    return false;
+  };
+  return [...document.body.querySelectorAll("*")]
+    .filter((element) => element.getBoundingClientRect().right > width + 1 && !clipped(element))
+    .slice(0, 5)
+    .map((element) => `<${element.tagName} class="${element.className}"> ${element.textContent.trim().slice(0, 60)}`)
+    .concat(`the page is ${root.scrollWidth} wide on a screen of ${width}`);
+}"""
+
+
+@pytest.mark.parametrize("width", [360, 768, 1600])
+def test_a_page_never_scrolls_sideways(opened: Any, width: int) -> None:
+    dress(opened, "light", width)
+    wide = opened.evaluate(OVERFLOWING)
+    assert not wide, "\n".join(wide)
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("width", [1280, 360])
+def test_axe_finds_no_serious_violation(opened: Any, width: int, mode: str) -> None:
+    need(AXE.exists(), "axe-core is missing: run `make assets`")
+    dress(opened, mode, width)
+    if not opened.evaluate("() => 'axe' in window"):
+        opened.add_script_tag(path=str(AXE))
+    found = opened.evaluate("() => axe.run(document, {resultTypes: ['violations']})")["violations"]
+    bad = [
+        f"{rule['impact']} {rule['id']}: {node['target'][0]} {node['html'][:160]}"
+        for rule in found
+        if rule["impact"] in ("serious", "critical")
+        for node in rule["nodes"]
+    ]
+    assert not bad, "\n".join(bad)
+
+
+def test_pictures_have_alternative_text(opened: Any) -> None:
+    silent = opened.eval_on_selector_all(
+        "article :is(img, svg[role=img])",
+        "images => images.filter(image => !(image.alt || image.getAttribute('aria-label') || '').trim())"
+        ".map(image => image.outerHTML.slice(0, 120))",
+    )
+    assert silent == []
+
+
+def test_sliders_have_a_name_and_a_spoken_value(opened: Any) -> None:
+    for handle in opened.locator("article [role=slider]").all():
+        assert (handle.get_attribute("aria-label") or "").strip(), "a slider without a name"
+        spoken = handle.get_attribute("aria-valuetext") or ""
+        assert spoken.strip(), "a slider without a spoken value"
+        row = handle.locator("xpath=ancestor::*[contains(@class, 'widget-slider')]")
+        if row.count():
+            assert spoken == row.locator(".widget-readout").inner_text(), "a screen reader hears another value than is seen"
+
+
+def test_figures_can_be_read_in_the_dark(opened: Any) -> None:
+    for mode in MODES:
+        dress(opened, mode, 1280)
+        for figure in opened.locator("article img.binding-figure").all():
+            look = figure.evaluate("image => ({...getComputedStyle(image)})")
+            assert ("invert" in look["filter"]) is (mode == "dark"), f"filter {look['filter']!r} in {mode} mode"
+            assert look["backgroundColor"] == "rgba(0, 0, 0, 0)", "a figure stands on the ground of the page"
+
+
+def test_a_page_names_itself(opened: Any) -> None:
+    assert opened.locator("article.bd-article h1").count() == 1 or opened.name == "search.html"
+    assert opened.title().strip()
+    assert opened.locator("html[lang=en]").count() == 1
+    if opened.name.startswith("book/"):
+        assert (opened.locator("meta[name=description]").first.get_attribute("content") or "").strip()
+
+
+def test_a_page_is_light(opened: Any) -> None:
+    """The HTML and what it loads, shared assets (``_static``) apart."""
+    loaded = opened.evaluate("() => performance.getEntriesByType('resource').map(entry => new URL(entry.name).pathname)")
+    own = {opened.name, *(path.lstrip("/") for path in loaded if not path.startswith("/_static/"))}
+    weight = {path: (SITE / path).stat().st_size for path in own if (SITE / path).is_file()}
+    assert sum(weight.values()) <= PAGE_BUDGET, weight
+
+
+# Widgets
+
+
+class Explorer:
+    """A widget as the page stores it: what each choice of its sliders must show."""
+
+    def __init__(self, models: dict[str, Any], root: str) -> None:
+        self.models = models
+        *sliders, self.picture = self._children(root)
+        self.labels = [models[slider]["state"]["_options_labels"] for slider in sliders]
+
+    def _children(self, model: str) -> list[str]:
+        return [child.removeprefix("IPY_MODEL_") for child in self.models[model]["state"]["children"]]
+
+    def alt(self, choice: list[int]) -> str:
+        """The alternative text of the frame for one index a slider."""
+        model = self.picture
+        for index in choice:
+            model = self._children(model)[index]
+        image = BeautifulSoup(self.models[model]["state"]["value"], "html.parser").img
+        assert image is not None
+        return str(image["alt"])
+
+
+def explorers(page: str) -> list[Explorer]:
+    """The explorers of a page, in the order in which they stand on it."""
+    html = soup(page)
+    state = html.find("script", type="application/vnd.jupyter.widget-state+json")
+    if state is None:
+        return []
+    models = json.loads(state.get_text())["state"]
+    views = html.find_all("script", type="application/vnd.jupyter.widget-view+json")
+    roots = [json.loads(view.get_text())["model_id"] for view in views]
+    return [Explorer(models, root) for root in roots if "binding-explorer" in models[root]["state"]["_dom_classes"]]
+
+
+WITH_WIDGETS = [page for page in PAGES if explorers(page)]
+WITH_SOLUTIONS = [page for page in PAGES if soup(page).select(".solution.dropdown")]
+
+
+def shows(box: Any, expected: str) -> None:
+    """Wait until the picture of the widget is the expected frame, and only that."""
+    box.page.wait_for_function(
+        "([box, alt]) => { const seen = [...box.querySelectorAll('img')]; return seen.length === 1 && seen[0].alt === alt; }",
+        arg=[box.element_handle(), expected],
+    )
+
+
+def drag_to_the_end(box: Any, axis: int) -> None:
+    track, grip = box.locator(".noUi-base").nth(axis).bounding_box(), box.get_by_role("slider").nth(axis).bounding_box()
+    mouse, height = box.page.mouse, grip["y"] + grip["height"] / 2
+    mouse.move(grip["x"] + grip["width"] / 2, height)
+    mouse.down()
+    mouse.move(track["x"] + track["width"] + 5, height, steps=4)
+    mouse.up()
+
+
+@pytest.mark.parametrize("page", WITH_WIDGETS)
+def test_widgets_answer_to_keys_and_mouse(visit: Visit, page: str) -> None:
+    stored = explorers(page)
+    view = settled(visit(page))
+    boxes = view.locator(".binding-explorer")
+    assert boxes.count() == len(stored)
+    for number, explorer in enumerate(stored):
+        box, choice = boxes.nth(number), [0] * len(explorer.labels)
+        box.scroll_into_view_if_needed()
+        shows(box, explorer.alt(choice))
+        for axis, labels in enumerate(explorer.labels):
+            handle, last = box.get_by_role("slider").nth(axis), len(labels) - 1
+            for key, choice[axis] in (("ArrowRight", 1), ("End", last), ("ArrowLeft", last - 1), ("Home", 0)):
+                handle.press(key)
+                shows(box, explorer.alt(choice))
+                assert handle.get_attribute("aria-valuetext") == labels[choice[axis]]
+            drag_to_the_end(box, axis)
+            choice[axis] = last
+            shows(box, explorer.alt(choice))
+
+
+@pytest.mark.parametrize("page", WITH_WIDGETS)
+def test_without_scripts_the_first_frame_shows(visit: Visit, page: str) -> None:
+    view = visit(page, scripts=False)
+    for explorer in explorers(page):
+        first = view.get_by_alt_text(explorer.alt([0] * len(explorer.labels)), exact=True).first
+        assert first.is_visible()
+        assert first.bounding_box()["height"] > 100
+
+
+@pytest.mark.parametrize("page", WITH_WIDGETS)
+def test_the_rows_of_a_widget_fit_a_phone(visit: Visit, page: str) -> None:
+    view = settled(visit(page, width=360))
+    parts = view.locator(".binding-explorer :is(.widget-label, .noUi-base, .widget-readout, img):visible")
+    assert parts.count()
+    for part in parts.all():
+        box = part.bounding_box()
+        assert box["x"] >= 0 and box["x"] + box["width"] <= 360, part.inner_text()
+
+
+# The whole site
+
+
+def landing() -> str:
+    """Where the root of the site sends the reader."""
+    refresh = soup("index.html").find("meta", attrs={"http-equiv": "refresh"})
+    assert refresh is not None
+    return str(refresh["content"]).split("url=")[1]
+
+
+def test_the_root_leads_to_the_landing_page(visit: Visit) -> None:
+    view = visit("")
+    view.wait_for_url(f"**/{landing()}")
+    assert view.locator("article h1").count() == 1
+
+
+def test_the_landing_page_is_ready_at_once(visit: Visit) -> None:
+    view = visit(landing())
+    picture = view.locator("article img").first
+    picture.wait_for()
+    assert picture.evaluate("image => image.complete && image.naturalWidth > 0")
+    loaded, shown = view.evaluate("() => [performance.getEntriesByType('navigation')[0].loadEventEnd, performance.now()]")
+    assert max(loaded, shown) < READY_BUDGET * 1000, f"load event after {loaded:.0f} ms, picture after {shown:.0f} ms"
+
+
+def test_the_button_turns_the_page_dark_and_the_browser_remembers(visit: Visit) -> None:
+    view = visit(landing())
+    ground = "() => getComputedStyle(document.body).backgroundColor"
+    light, button = view.evaluate(ground), view.locator("button.theme-switch-button:visible")
+    button.click()
+    if view.locator("html").get_attribute("data-theme") != "dark":
+        button.click()
+    assert view.locator("html").get_attribute("data-theme") == "dark"
+    assert view.evaluate(ground) != light
+    view.reload()
+    assert view.locator("html").get_attribute("data-theme") == "dark"
+
+
+def test_search_finds_a_word_without_a_network(visit: Visit) -> None:
+    view = visit("search.html?q=claims")
+    hit = view.locator("#search-results li a[href*='ledger']").first
+    hit.wait_for()
+    hit.click()
+    assert "claims" in view.locator("article").inner_text().lower()
+
+
+def test_control_k_opens_the_search_box(visit: Visit) -> None:
+    view = visit(landing())
+    view.keyboard.press("Control+k")
+    view.locator(".search-button__search-container input[type=search]:visible").wait_for()
+    view.keyboard.type("claims")
+    view.keyboard.press("Enter")
+    view.wait_for_url("**/search.html?q=claims**")
+
+
+@pytest.mark.parametrize("address", ["nowhere.html", "book/nowhere.html", "book/deep/er/nowhere"])
+def test_an_unknown_address_gives_the_books_own_page(visit: Visit, address: str) -> None:
+    view = visit(address, status=404)
+    assert view.locator("article h1").inner_text().startswith("There is no page here")
+    box = view.locator(".bd-sidebar-primary").bounding_box()
+    assert box["height"] > 600 and box["width"] < 500, "the styles did not load: the sidebar is no sidebar"
+    view.locator("article p a").first.click()
+    assert view.url.endswith(landing())
+
+
+def test_the_keyboard_skips_to_the_text_and_shows_where_it_is(visit: Visit) -> None:
+    view = visit(landing())
+    view.keyboard.press("Tab")
+    assert view.locator("a:focus").get_attribute("href") == "#main-content"
+    view.wait_for_function("() => document.activeElement.getBoundingClientRect().top >= 0")
+    view.keyboard.press("Enter")
+    view.wait_for_function("() => location.hash === '#main-content'")
+    for _ in range(12):
+        view.keyboard.press("Tab")
+        element, look = view.evaluate(
+            "() => [document.activeElement.outerHTML.slice(0, 100), getComputedStyle(document.activeElement).outline]"
+        )
+        assert "none" not in look and " 0px" not in f" {look}", f"no visible focus on {element}: {look}"
+
+
+@pytest.mark.parametrize("page", WITH_SOLUTIONS)
+def test_solutions_open_by_click_and_by_key(visit: Visit, page: str) -> None:
+    view = settled(visit(page))
+    for box in view.locator(".solution.dropdown").all():
+        button, inside = box.locator("button.toggle-button"), box.locator("section").first
+        assert not inside.is_visible()
+        assert "Solution to" in (button.get_attribute("aria-label") or "")
+        for step, state in ((button.click, "visible"), (button.click, "hidden"), (lambda: button.press("Enter"), "visible")):  # noqa: B023
+            step()
+            inside.wait_for(state=state)
+            assert button.get_attribute("aria-expanded") == ("true" if state == "visible" else "false")
