@@ -18,5 +18,6 @@ def glue(**values: Any) -> None:
         if not text.strip():
             raise ValueError(f"{name} = {value!r} prints as nothing; the prose needs a value")
         prefix = "application/papermill.record/"
-        data = {prefix + "text/plain": text}
+        # As a literal: MyST-NB evaluates what it is given, and would show 0.210 as 0.21 and 1,000 as (1, 0).
+        data = {prefix + "text/plain": repr(text)}
         display(data, metadata={"scrapbook": {"name": name, "mime_prefix": prefix}}, raw=True)
