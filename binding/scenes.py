@@ -20,7 +20,7 @@ WORD = re.compile(r"[a-z0-9']+")
 
 @dataclass(frozen=True)
 class Atom:
-    """An atom x = (o, a): one object with one attribute (L, Definition B.1)."""
+    """An atom x = (o, a): one object with one attribute."""
 
     object: str
     attribute: str
@@ -57,7 +57,7 @@ class Scene:
         return hash(frozenset(self.atoms))
 
     def swap(self, first: str, second: str) -> "Scene":
-        """σs: the scene in which two objects have exchanged their attributes (L, Definition B.5).
+        """σs: the scene in which two objects have exchanged their attributes.
 
         Raises ``ValueError`` for a scene of one atom, an object that is not in the scene or is named twice, and equal
         attributes, where σs = s.
@@ -101,7 +101,7 @@ def caption(scene: Scene, order: Sequence[int] | None = None) -> str:
 
 
 def order_variants(scene: Scene) -> tuple[str, ...]:
-    """C(s): the k! captions of the scene, one an order of its atoms, ``caption(scene)`` first (L, Definition B.4)."""
+    """C(s): the k! captions of the scene, one an order of its atoms, ``caption(scene)`` first."""
     return tuple(caption(scene, order) for order in itertools.permutations(range(len(scene.atoms))))
 
 
