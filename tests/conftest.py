@@ -1,8 +1,8 @@
 """What the tests share: the Hypothesis profile, the built site on a local server, a browser that reports what goes wrong."""
 
-import importlib.util
+import importlib
 import os
-import shutil
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -14,6 +14,8 @@ from hypothesis import settings
 
 ROOT = Path(__file__).resolve().parent.parent
 SITE = ROOT / "_build" / "html"
+
+sys.path.insert(0, str(ROOT / "tools"))
 
 settings.register_profile("ci", derandomize=True, deadline=None, print_blob=True)
 settings.load_profile("ci")
@@ -31,11 +33,7 @@ CHROMIUM = (
 
 def tool(name: str) -> ModuleType:
     """A build step of tools/ as a module."""
-    spec = importlib.util.spec_from_file_location(f"tools_{name}", ROOT / "tools" / f"{name}.py")
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return importlib.import_module(name)
 
 
 def built_pages() -> list[str]:
@@ -67,7 +65,7 @@ def site() -> Iterator[str]:
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Any]:
     """Headless Chromium of the system."""
-    program = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+    program = tool("pdf").chromium()
     need(program, "Chromium is missing: `apt-get install chromium fonts-dejavu-core`")
     from playwright.sync_api import sync_playwright
 
