@@ -221,7 +221,7 @@ def order_error(worlds: Sequence[Scene], angles: np.ndarray, k: int) -> float:
 def tied_encoder(
     objects: int, attributes: int, k: int, *, angles: np.ndarray | None = None, dimension: int | None = None
 ) -> Encoder:
-    """The encoder of Theorem 1, in dimension 2k: i(I_s) = t(c(s)), which is v(θ_x) for one atom x and n_s for two or more.
+    """The encoder of theorem `sat-theorem`, in dimension 2k: i(I_s) = t(c(s)), v(θ_x) for one atom x, n_s for more.
 
     ``angles`` (M,) default to 2πx/M; a ``dimension`` above 2k is filled with zeros.
     Raises ``ValueError`` for a dimension below 2k, and as :func:`scenes` and :func:`normal` do.
@@ -242,7 +242,7 @@ def coded_encoder(
     alpha: float | None = None,
     dimension: int | None = None,
 ) -> Encoder:
-    """The encoder of Theorem 2, in dimension 2k + q: scenes of two or more atoms get unit codes w_s in q more dimensions.
+    """The encoder of theorem `sat-codes`, in dimension 2k + q: larger scenes get unit codes w_s in q more dimensions.
 
     t(c(s)) = (0, w_s) and i(I_s) = (√α n_s, √(1 − α) w_s); for one atom t = (v(θ_x), 0) and i = (n_s, 0).
     ``codes`` (S, q) holds a code for each of the S larger scenes, by default S points on a circle (q = 2); ``alpha`` is 1/(4k)
@@ -328,7 +328,7 @@ def cluster_product(k: int) -> int:
 
 
 def atom_margin_floor(M: int, k: int, j: int) -> float:
-    """16^j D_j² / (M^{2j} √(2k C(4j, 2j))): no ⟨n_s, v(θ_x) − v(θ_y)⟩ of a scene of j atoms is smaller (Proposition 1).
+    """16^j D_j² / (M^{2j} √(2k C(4j, 2j))): no ⟨n_s, v(θ_x) − v(θ_y)⟩ of a scene of j atoms is smaller (`sat-shrink`).
 
     Raises ``ValueError`` unless 1 ≤ j ≤ k and M > j.
     """
@@ -336,8 +336,8 @@ def atom_margin_floor(M: int, k: int, j: int) -> float:
     return 16.0**j * cluster_product(j) ** 2 / (float(M) ** (2 * j) * sqrt(2 * k * comb(4 * j, 2 * j)))
 
 
-def atom_margin_limit(M: int, k: int) -> float:
-    """D_k² (2π/M)^{2k} / √(2k (C(4k, 2k) − C(2k, k)²)): the same of the tightest scene of k atoms, M → ∞ (Proposition 1).
+def atom_margin_limit(M: float, k: int) -> float:
+    """D_k² (2π/M)^{2k} / √(2k (C(4k, 2k) − C(2k, k)²)): the same of the tightest scene of k atoms, M → ∞ (`sat-shrink`).
 
     Raises ``ValueError`` unless k ≥ 1 and M > k.
     """
@@ -402,7 +402,7 @@ def _check_k(k: int) -> None:
         raise ValueError(f"k = {k}; a scene has at least 1 atom, so take k ≥ 1")
 
 
-def _check_cluster(M: int, k: int, j: int) -> None:
+def _check_cluster(M: float, k: int, j: int) -> None:
     _check_k(k)
     if not 1 <= j <= k or M <= j:
         raise ValueError(f"need 1 ≤ j ≤ k and more than j atoms, got M = {M}, k = {k}, j = {j}")

@@ -233,7 +233,7 @@ def test_table_of_margins(world):
 
 @pytest.mark.parametrize("world", SETTINGS)
 def test_coded_margins_in_closed_form(world):
-    """Retrieval and swap follow from the angles between codes; they and the one-atom terms give the minima (Theorem 2)."""
+    """Retrieval and swap follow from the angles between codes; they and the one-atom terms give the minima (`sat-codes`)."""
     objects, attributes, k = world
     M, alpha = objects * attributes, 1 / (4 * k)
     larger = [s for s in ideal.scenes(*world) if len(s) > 1]
@@ -348,7 +348,7 @@ def test_no_codes_beat_the_simplex(S):
 
 
 @pytest.mark.parametrize("codes", ["simplex", "random", "circle"])
-def test_scene_codes_set_the_swap_margin(codes):
+def test_scene_codes_set_the_margin_between_scenes(codes):
     k, S = 2, 96
     made = {
         "simplex": ideal.simplex_codes(S),
@@ -356,14 +356,18 @@ def test_scene_codes_set_the_swap_margin(codes):
         "circle": ideal.circle_codes(S),
     }[codes]
     encoder = ideal.coded_encoder(4, 4, k, codes=made)
-    larger = encoder.scenes[16:]
-    at = {s: n for n, s in enumerate(larger)}
-    worst = max(float(made[at[s]] @ made[at[o]]) for s in larger for o in ideal.swaps(s, 4))
     m = ideal.margins(encoder)
     assert m.violated == ()
-    assert abs(m.swap - sqrt(7 / 8) * (1 - worst)) <= 2 * (encoder.dimension + 4) * EPS
+    at = {s: n for n, s in enumerate(encoder.scenes[16:])}
+    scores = made @ made.T - 2 * np.eye(S)
+    swapped = max(scores[at[s], at[o]] for s in at for o in ideal.swaps(s, 4))
+    bound = 2 * (encoder.dimension + 4) * EPS  # two inner products on either side
+    assert abs(m.swap - sqrt(7 / 8) * (1 - swapped)) <= bound
+    larger = encoder.image[16:] @ encoder.caption[16:].T
+    lead = np.diag(larger) - (larger - 2 * np.eye(S)).max(-1)
+    assert abs(lead.min() - sqrt(7 / 8) * (1 - scores.max())) <= bound
     if codes == "simplex":
-        assert m.swap > sqrt(7 / 8)
+        assert abs(lead.min() - sqrt(7 / 8) * S / (S - 1)) <= bound
 
 
 def test_random_codes_keep_to_their_bound():
