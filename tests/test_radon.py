@@ -1,7 +1,7 @@
 """Radon partitions, certificates of separation, counts of separable sets, and the margin ceiling."""
 
 from fractions import Fraction
-from itertools import combinations
+from itertools import combinations, permutations
 from math import comb, sqrt
 
 import numpy as np
@@ -285,3 +285,19 @@ def test_sides_too_close_are_refused() -> None:
     """A gap of 1e-12 is far above rounding and far below what the solver sees: no proof, so no answer."""
     with pytest.raises(ArithmeticError, match="use exact arithmetic"):
         separate([[0.0, 1e-12], [-1.0, 0.0], [1.0, 0.0]], [0])
+
+
+def test_scenes_with_distinct_objects_can_do_better_than_sets() -> None:
+    """Two objects with A attributes on a circle: the crossing pairs may be those that are no scene, for A = 2 but not for A = 3."""
+
+    def separated(order: tuple[int, ...]) -> int:
+        A = len(order) // 2
+        x = np.empty((2 * A, 2))
+        x[list(order)] = moment_curve(2 * np.pi * np.arange(2 * A) / (2 * A), 1)
+        scenes = np.zeros((A * A, 2 * A), dtype=bool)
+        for row, (first, second) in enumerate((a, A + b) for a in range(A) for b in range(A)):
+            scenes[row, [first, second]] = True
+        return int(separable(x, scenes).sum())
+
+    assert max(separated((0, *rest)) for rest in permutations(range(1, 4))) == 4
+    assert max(separated((0, *rest)) for rest in permutations(range(1, 6))) == 6
