@@ -29,7 +29,8 @@ def rows() -> list[Row]:
 
 
 def named() -> list[str]:
-    return [row.code.strip("`") for row in rows() if row.code != "–"]
+    """The names of the code column, which stand below ``binding``."""
+    return [f"binding.{row.code.strip('`')}" for row in rows() if row.code != "–"]
 
 
 def imported_by_pages() -> list[str]:
@@ -72,7 +73,7 @@ def test_every_code_name_imports(name: str) -> None:
 
 def test_pages_exist() -> None:
     for row in rows():
-        link = re.fullmatch(r"\{doc\}`([\w-]+)`", row.page)
+        link = re.fullmatch(r"\{doc\}`[\w ]+ <([\w-]+)>`", row.page)
         assert link and (ROOT / "book" / f"{link[1]}.md").exists(), row
 
 
