@@ -278,7 +278,13 @@ def superposition(atoms: np.ndarray, objects: int, attributes: int, k: int) -> E
     worlds = scenes(objects, attributes, k)
     if len(atoms) != objects * attributes:
         raise ValueError(f"got {len(atoms)} atom vectors for {objects} objects × {attributes} attributes; give one for each pair")
-    rows = unit(np.stack([atoms[list(s)].sum(axis=0) for s in worlds]), "the sum of a scene's atoms")
+    check_finite(atoms, "atoms")
+    sums = np.stack([atoms[list(s)].sum(axis=0) for s in worlds])
+    for s, length in zip(worlds, np.linalg.norm(sums, axis=-1), strict=True):
+        # k − 1 additions of rounded coordinates are off by at most (k + 1) ε of the lengths: less than that has no direction.
+        if length <= (k + 1) * np.finfo(float).eps * np.linalg.norm(atoms[list(s)], axis=-1).sum():
+            raise ValueError(f"the atoms of scene {s} add up to zero, which has no direction; choose other atom vectors")
+    rows = unit(sums)
     return Encoder(worlds, attributes, rows, rows)
 
 
@@ -306,7 +312,7 @@ def random_codes(S: int, q: int, generator: np.random.Generator) -> np.ndarray:
     return unit(generator.choice([-1.0, 1.0], size=(S, q)))
 
 
-def largest_score_bound(pairs: int, q: int, failure: float = 1.0) -> float:
+def largest_score_bound(pairs: int, q: float, failure: float = 1.0) -> float:
     """ε = √(2 log(pairs / failure) / q): the largest of that many scores of random codes is over ε at most that often.
 
     Hoeffding: P(⟨w, w'⟩ ≥ ε) ≤ exp(−q ε²/2) for one pair, then the union bound: P(largest ≥ ε) ≤ ``failure``. With

@@ -401,6 +401,7 @@ def test_superposed_concepts_cannot_bind_and_superposed_atoms_can(world):
 # Refusals
 
 TIED, CODED = ideal.tied_encoder, ideal.coded_encoder
+OPPOSITE, CORNERS = np.array([[1.0], [1.0], [-1.0], [-1.0]]), ideal.moment_curve(np.arange(4) * pi / 2, 1)
 REFUSED = {
     "no atoms at all": (lambda: ideal.moment_curve(0.0, 0), "k = 0; a scene has at least 1 atom"),
     "no scene": (lambda: ideal.scenes(2, 2, 0), "k = 0"),
@@ -430,7 +431,12 @@ REFUSED = {
     "object twice": (lambda: ideal.swaps((0, 1), 2), "names one object twice"),
     "swaps of no attribute": (lambda: ideal.swaps((0,), 0), "attributes = 0"),
     "atom vectors": (lambda: ideal.superposition(np.eye(3), 2, 2, 2), "got 3 atom vectors"),
-    "sum of zero": (lambda: ideal.superposition(np.array([[1.0], [1.0], [-1.0], [-1.0]]), 2, 2, 2), "is zero in row 4"),
+    "sum of zero": (lambda: ideal.superposition(OPPOSITE, 2, 2, 2), r"scene \(0, 2\) add up to zero"),
+    "sum of rounded zero": (
+        lambda: ideal.superposition(CORNERS, 2, 2, 2),
+        r"scene \(0, 2\) add up to zero",
+    ),
+    "atom not finite": (lambda: ideal.superposition(OPPOSITE * np.nan, 2, 2, 2), "atoms has a NaN"),
 }
 
 

@@ -56,12 +56,13 @@ def shrinking_margins(
 
 
 def code_margins(
-    ax: Axes, q: Sequence[int], margin: np.ndarray, bound: Sequence[float], *, simplex: float, circle: float
+    ax: Axes, q: Sequence[int], margin: np.ndarray, bound: Callable[[float], float], *, simplex: float, circle: float
 ) -> list[Any]:
     """Margins of random codes, shape (draws, len(q)), with the bound on their mean and the levels of simplex and circle."""
     spread = np.array([margin.mean(0) - margin.min(0), margin.max(0) - margin.mean(0)])
     bars = ax.errorbar(q, margin.mean(0), yerr=spread, fmt="o", color=BLUE, capsize=3)
-    line = ax.plot(q, bound, "-", color=BLUE, lw=1.5)
+    grid = np.geomspace(q[0], q[-1], 60)
+    line = ax.plot(grid, [bound(x) for x in grid], "-", color=BLUE, lw=1.5)
     artists: list[Any] = [bars, *line]
     for level, color, style, name in ((simplex, GREEN, "--", "simplex"), (circle, ORANGE, "-.", "circle")):
         artists.append(ax.axhline(level, color=color, ls=style, lw=1.5))
