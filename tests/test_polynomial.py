@@ -35,7 +35,7 @@ def read(page):
     return [float(value) for value in data]
 
 
-def agree(page, degrees, present, k):
+def assert_agrees(page, degrees, present, k):
     """Python is within ``rounding``; the browser sums 360 samples p² ≤ 4^j and takes the root of 2(mean p² − mean² p) ≥ 4^{1−j}.
 
     The difference is off by at most 4 · 360 · 4^j eps, its root by 180 · 16^j eps relative, a score of at most 2 by twice that.
@@ -45,10 +45,10 @@ def agree(page, degrees, present, k):
 
 
 def test_first_scene_and_every_k(scene):
-    agree(scene, [0, 60, 120, 180, 240, 300], [0, 1], 2)
+    assert_agrees(scene, [0, 60, 120, 180, 240, 300], [0, 1], 2)
     for k in (3, 4):
         scene.get_by_label("largest scene").select_option(str(k))
-        agree(scene, [0, 60, 120, 180, 240, 300], [0, 1], k)
+        assert_agrees(scene, [0, 60, 120, 180, 240, 300], [0, 1], k)
 
 
 def test_keys_turn_an_atom_and_take_it_in(scene):
@@ -57,26 +57,26 @@ def test_keys_turn_an_atom_and_take_it_in(scene):
     for key in ("ArrowRight", "PageUp", "ArrowLeft", "ArrowLeft"):
         scene.keyboard.press(key)
     assert atom.get_attribute("aria-valuetext") == "148 degrees, absent"
-    agree(scene, [0, 60, 148, 180, 240, 300], [0, 1], 2)
+    assert_agrees(scene, [0, 60, 148, 180, 240, 300], [0, 1], 2)
     scene.get_by_label("largest scene").select_option("3")
     scene.keyboard.press("Tab")
     atom.focus()
     scene.keyboard.press("Space")
-    agree(scene, [0, 60, 148, 180, 240, 300], [0, 1, 2], 3)
+    assert_agrees(scene, [0, 60, 148, 180, 240, 300], [0, 1, 2], 3)
 
 
 def test_mouse_drags_and_clicks(scene):
     atom = scene.get_by_role("slider", name="angle of atom 1")
     box = atom.bounding_box()
     scene.mouse.click(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
-    agree(scene, [0, 60, 120, 180, 240, 300], [1], 2)
+    assert_agrees(scene, [0, 60, 120, 180, 240, 300], [1], 2)
     ring = scene.locator(".ring").bounding_box()
     scene.mouse.move(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
     scene.mouse.down()
     scene.mouse.move(ring["x"] + ring["width"] / 2, ring["y"] + ring["height"] + 20, steps=5)
     scene.mouse.up()
     assert atom.get_attribute("aria-valuetext") == "270 degrees, absent"
-    agree(scene, [270, 60, 120, 180, 240, 300], [1], 2)
+    assert_agrees(scene, [270, 60, 120, 180, 240, 300], [1], 2)
 
 
 def test_a_scene_larger_than_k_is_refused_in_words_and_one_atom_stays(scene):
@@ -86,7 +86,7 @@ def test_a_scene_larger_than_k_is_refused_in_words_and_one_atom_stays(scene):
     for name in ("angle of atom 1", "angle of atom 2"):
         scene.get_by_role("slider", name=name).press("Enter")
     assert scene.get_by_role("slider", name="angle of atom 2").get_attribute("aria-valuetext") == "60 degrees, present"
-    agree(scene, [0, 60, 120, 180, 240, 300], [1], 1)
+    assert_agrees(scene, [0, 60, 120, 180, 240, 300], [1], 1)
 
 
 def test_two_atoms_in_one_place_have_gap_zero(scene):
@@ -96,4 +96,4 @@ def test_two_atoms_in_one_place_have_gap_zero(scene):
     assert atom.get_attribute("aria-valuenow") == "60"
     assert read(scene)[1] == 0
     scene.get_by_role("button", name="Start again").click()
-    agree(scene, [0, 60, 120, 180, 240, 300], [0, 1], 2)
+    assert_agrees(scene, [0, 60, 120, 180, 240, 300], [0, 1], 2)
