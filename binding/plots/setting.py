@@ -22,7 +22,7 @@ def section(ax: Axes, d: float) -> list[Any]:
     for name, angle, color, place in (
         ("$t(c(s))$", half, BLUE, (6, 5)),
         ("$t(c(\\sigma s))$", -half, ORANGE, (6, -13)),
-        ("$i$ along the difference", np.pi / 2, GREEN, (10, 0)),
+        ("$i$ along the difference", np.pi / 2, GREEN, (8, 5)),
     ):
         tip = (np.cos(angle), np.sin(angle))
         arrows.append(
@@ -30,7 +30,7 @@ def section(ax: Axes, d: float) -> list[Any]:
         )
         arrows.append(ax.annotate(name, tip, place, textcoords="offset points", color=color))
     chord = ax.plot([np.cos(half)] * 2, [np.sin(half), -np.sin(half)], color=INK, lw=3, solid_capstyle="butt")
-    ax.set(xlim=(-1.05, 1.75), ylim=(-0.3, 1.15), aspect="equal")
+    ax.set(xlim=(-1.05, 1.75), ylim=(-0.3, 1.2), aspect="equal")
     ax.axis("off")
     return [*circle, *arrows, *chord]
 
