@@ -82,6 +82,12 @@ def test_importing_the_package_is_light():
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT).stdout.strip() == "[]"
 
 
+def test_an_installed_package_has_all_its_data():
+    patterns = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["setuptools"]["package-data"]["binding"]
+    shipped = {path for pattern in patterns for path in (ROOT / "binding").glob(pattern) if path.is_file()}
+    assert shipped == {path for path in (ROOT / "binding").rglob("*") if path.is_file() and path.suffix not in {".py", ".pyc"}}
+
+
 def test_conda_users_get_what_pip_users_get():
     environment = yaml.safe_load((ROOT / "environment.yml").read_text(encoding="utf-8"))
     pip = next(entry["pip"] for entry in environment["dependencies"] if isinstance(entry, dict))
