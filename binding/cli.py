@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-import binding
+from binding import __version__
 
 TABLE = 20
 """Most captions whose distances are printed as a table."""
@@ -28,7 +28,7 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="binding", description="The helper package of 'The Limits of Binding in Dual Encoders'."
     )
-    parser.add_argument("--version", action="version", version=f"binding {binding.__version__}")
+    parser.add_argument("--version", action="version", version=f"binding {__version__}")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     encode = commands.add_parser(
         "encode",

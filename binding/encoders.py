@@ -144,6 +144,10 @@ class MiniLM:
                 )
         return ids
 
+    def table(self) -> np.ndarray:
+        """The input vector of each token id, before positions, as (vocabulary, N) float32."""
+        return self._bert.get_input_embeddings().weight.detach().cpu().numpy()
+
     def bag_of_words(self, captions: Sequence[str], *, canonical: bool = True) -> np.ndarray:
         """The control that cannot see order: the mean of the input token vectors without positions, as (n, N) float32 unit rows.
 
@@ -153,8 +157,7 @@ class MiniLM:
 
         Raises ``ValueError`` for bad or too long captions.
         """
-        table = self._bert.get_input_embeddings().weight.detach().cpu().numpy()
-        dtype = np.float64 if canonical else np.float32
+        table, dtype = self.table(), np.float64 if canonical else np.float32
         order = sorted if canonical else list
         sums = [np.add.reduce(table[order(row)].astype(dtype), axis=0) for row in self.tokens(captions)]
         return unit(np.stack(sums), "bag of words").astype(np.float32)

@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from binding import encoders
+from binding.claims import ledger, verify
 from binding.encoders import ROUNDING, Encoder, MiniLM, check_captions, check_embeddings, distance, distances, minilm, save_npz
 from binding.scenes import families, quartets
 
@@ -167,7 +168,7 @@ def test_bag_of_words_reads_the_multiset_and_nothing_else(pair: tuple[list[str],
 def test_bag_of_words_is_the_normalised_mean_of_token_vectors(words: list[str]) -> None:
     """Against an exactly rounded sum; the float32 sum stands within its own bound (T − 1) u Σ|e| / ‖Σe‖, twice to normalise."""
     model, caption = minilm(), " ".join(words)
-    rows = model._bert.get_input_embeddings().weight.detach().numpy()[model.tokens([caption])[0]].astype(np.float64)
+    rows = model.table()[model.tokens([caption])[0]].astype(np.float64)
     total = np.array([math.fsum(column) for column in rows.T])
     exact = total / math.sqrt(math.fsum(total**2))
     rounding = 1.001 * U32  # an entry stored as float32 is off by at most u of itself; float64 adds far less than the rest
@@ -329,3 +330,67 @@ def test_only_the_named_weights_are_loaded(tmp_path: Path, monkeypatch: pytest.M
 
 def test_minilm_is_loaded_once() -> None:
     assert minilm() is minilm()
+
+
+def test_the_first_page_by_another_path() -> None:
+    """The numbers of the first page from the library's own ``encode`` and cosines, not from our batches and differences."""
+
+    def encode(captions: list[str]) -> np.ndarray:
+        return minilm()._model.encode(captions, batch_size=7, show_progress_bar=False).astype(np.float64)
+
+    def apart(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+        return np.sqrt(2 - 2 * (a * b).sum(-1) / np.linalg.norm(a, axis=-1) / np.linalg.norm(b, axis=-1))
+
+    said = [
+        RED_CAR,
+        "a blue dog and a red car",
+        "a car that is red and a dog that is blue",
+        CAPTIONS[1],
+        "it is raining on an empty street",
+    ]
+    x = encode(said)
+    assert verify(ledger()["index.distances"], apart(x[:1], x[1:]))
+    y = encode([c for q in quartets("colour", 240, np.random.default_rng(0)) for c in q.captions]).reshape(240, 4, 384)
+    reorder, swap, swap_reorder = apart(y[:, :1], y[:, 1:]).T
+    assert verify(ledger()["index.swap_is_shorter"], (swap < reorder).mean())
+    assert verify(ledger()["index.nearest"], ((reorder < swap) & (reorder < swap_reorder)).mean())
+
+
+def test_before_attention_the_four_captions_of_a_quartet_are_linearly_dependent() -> None:
+    """Sums of one-word features: h(c) + h(c') = h(σc) + h(σc'), so four unit rows are dependent; at the input only."""
+    rows = (
+        minilm().layers([c for q in quartets("colour", 60, np.random.default_rng(2)) for c in q.captions]).reshape(7, 60, 4, 384)
+    )
+    smallest = np.linalg.svd(rows.astype(np.float64), compute_uv=False)[..., -1]
+    assert smallest[0].max() <= 2 * ROUNDING
+    assert smallest[1:].min() > 1e-3
+
+
+def test_the_layers_by_another_path() -> None:
+    """The library's own tokenising, padding and pooling in one batch, and distances from inner products."""
+    model = minilm()._model
+    kept = []
+    for family in families():
+        captions = [c for q in quartets(family, 240, np.random.default_rng(0)) for c in q.captions]
+        inputs = model.tokenizer(captions, padding="longest", return_tensors="pt")
+        with torch.inference_mode():
+            states = model[0].auto_model(**inputs, output_hidden_states=True).hidden_states
+            pooled = [
+                model[1]({"token_embeddings": h, "attention_mask": inputs["attention_mask"]})["sentence_embedding"]
+                for h in states
+            ]
+        x = torch.stack(pooled).double().numpy().reshape(7, 240, 4, 384)
+        x /= np.linalg.norm(x, axis=-1, keepdims=True)
+        c, other, swap, swap_other = np.moveaxis(x, 2, 0)
+
+        def mean_length(step: np.ndarray) -> np.ndarray:
+            return np.sqrt(np.einsum("lqn,lqn->lq", step, step)).mean(axis=1)
+
+        d, scale = mean_length(c - swap), mean_length(c - np.roll(c, -1, axis=1))
+        kept.append((d / scale)[-1] / (d / scale).max())
+        if family == "colour":
+            assert verify(ledger()["bag-of-words.layers_swap"], d)
+            assert verify(ledger()["bag-of-words.layers_order"], mean_length(c - other))
+            assert verify(ledger()["bag-of-words.layers_pairing"], mean_length(c + other - swap - swap_other) / 2)
+            assert verify(ledger()["bag-of-words.layers_scale"], scale)
+    assert verify(ledger()["bag-of-words.kept"], max(kept))
