@@ -1,10 +1,10 @@
-/* Four atoms on a circle that the reader moves: the Radon partition, its point, and whether the chosen pair separates. */
+/* Four atoms on a circle, moved by the reader: Radon partition, Radon point, and whether the chosen pair separates. */
 (() => {
   const TURN = 2 * Math.PI, R = 96, GAP = 4;
   const on = (degrees) => [Math.cos((degrees * TURN) / 360), Math.sin((degrees * TURN) / 360)];
   const plus = (points, weights) => [0, 1].map((d) => points.reduce((sum, x, i) => sum + weights[i] * x[d], 0));
 
-  // Null vector of Σλ = 0, Σλx = 0: signed areas of the triangles of the other three, scaled so that the positive ones sum to 1.
+  // Null vector of Σλ = 0, Σλx = 0: areas of the triangles of the other three; the positive ones sum to 1.
   const radonCircle = (angles) => {
     const x = angles.map(on);
     const area = ([a, b, c]) => (b[0] - a[0]) * (c[1] - a[1]) - (c[0] - a[0]) * (b[1] - a[1]);
@@ -21,13 +21,13 @@
   };
   window.bindingLive = Object.assign(window.bindingLive || {}, { radonCircle });
 
-  const node = (parent, name, attributes = {}, text = "") => {
+  const node = (parent, name, attrs = {}, text = "") => {
     const made = parent.appendChild(document.createElementNS("http://www.w3.org/2000/svg", name));
-    for (const key in attributes) made.setAttribute(key, attributes[key]);
+    for (const key in attrs) made.setAttribute(key, attrs[key]);
     made.textContent = text;
     return made;
   };
-  const place = (element, attributes) => { for (const key in attributes) element.setAttribute(key, attributes[key]); };
+  const place = (element, attrs) => { for (const key in attrs) element.setAttribute(key, attrs[key]); };
   const NAMES = ["x₁", "x₂", "x₃", "x₄"], two = (value) => (Math.abs(value) < 0.005 ? 0 : value).toFixed(2).replace("-", "−");
   const named = (set) => `{${set.map((i) => NAMES[i]).join(", ")}}`;
 
@@ -96,7 +96,7 @@
       let verdict = `No line has ${named(present)} on one side and ${named(absent)} on the other: their chords cross.`, gap = "";
       line.style.display = side.style.display = separable ? "" : "none";
       if (separable) {
-        // Half way round each of the two gaps between the pairs: the line through these two points keeps the pairs apart.
+        // The line through the middles of the two gaps between the pairs keeps the pairs apart.
         const order = [0, 1, 2, 3].sort((i, j) => angles[i] - angles[j]);
         const cuts = order.map((i, r) => [i, order[(r + 1) % 4]]).filter(([i, j]) => present.includes(i) !== present.includes(j));
         const [a, b] = cuts.map(([i, j]) => on(angles[i] + ((angles[j] - angles[i] + 360) % 360) / 2));

@@ -291,21 +291,20 @@ def separable(points: Any, subsets: Any, steps: int = 1600) -> Bools:
     open_sets = np.arange(len(sets))
     signs = np.where(sets, 1.0, -1.0)
     z = signs.copy()
-    for _ in range(steps):
-        coordinates = z @ factors.Q
-        inside = coordinates @ factors.Q.T
-        outside = inside - z
-        found = (signs * inside > 0).all(axis=1).astype(np.int8) - (signs * outside > 0).all(axis=1)
-        answer[open_sets[found != 0]] = found[found != 0]
-        if found.any():
-            keep = _unproved(x, factors.R, signs, coordinates, outside, found)
-            answer[open_sets[keep]] = 0
-            left = (found == 0) | keep
-            open_sets, signs, z, inside = open_sets[left], signs[left], z[left], inside[left]
-        if not len(open_sets):
-            break
+    for step in range(steps):
+        if step % 4 == 0:
+            coordinates = z @ factors.Q
+            inside = coordinates @ factors.Q.T
+            outside = inside - z
+            found = (signs * inside > 0).all(axis=1).astype(np.int8) - (signs * outside > 0).all(axis=1)
+            found[_unproved(x, factors.R, signs, coordinates, outside, found)] = 0
+            answer[open_sets] = found
+            left = found == 0
+            open_sets, signs, z = open_sets[left], signs[left], z[left]
+            if not len(open_sets):
+                break
         positive = np.where(signs * z > 0, z, 0.0)
-        z = z - positive + 2 * (positive @ factors.Q) @ factors.Q.T - inside
+        z = z - positive + (2 * positive - z) @ factors.Q @ factors.Q.T
     for i in open_sets:
         answer[i] = 1 if isinstance(separate(x, np.flatnonzero(sets[i]).tolist()), Separator) else -1
     return answer > 0

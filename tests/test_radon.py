@@ -1,8 +1,10 @@
 """Radon partitions, certificates of separation, counts of separable sets, and the margin ceiling."""
 
+from collections.abc import Callable
 from fractions import Fraction
 from itertools import combinations, permutations
 from math import comb, sqrt
+from typing import Any
 
 import numpy as np
 import pytest
@@ -11,6 +13,7 @@ from hypothesis import strategies as st
 
 from binding.dichotomies import cover_count, curve_fraction
 from binding.ideal import moment_curve
+from binding.plots.radon import live_circle
 from binding.radon import (
     EPS,
     Farkas,
@@ -274,6 +277,7 @@ def test_margin_on_a_line(seed: int, M: int, data: st.DataObject) -> None:
         (lambda: margin_ceiling(4, 4), "k = 4 of M = 4"),
         (lambda: margin_ceiling(0, 4), "k = 0"),
         (lambda: simplex(1), "M >= 2"),
+        (lambda: live_circle([0, 90, 180]), "got 3 angles"),
     ],
 )
 def test_bad_input_is_named(call, words: str) -> None:  # type: ignore[no-untyped-def]
@@ -288,7 +292,7 @@ def test_sides_too_close_are_refused() -> None:
 
 
 def test_scenes_with_distinct_objects_can_do_better_than_sets() -> None:
-    """Two objects with A attributes on a circle: the crossing pairs may be those that are no scene, for A = 2 but not for A = 3."""
+    """Two objects with A attributes on a circle: the crossing pairs can be those that are no scene for A = 2, not for A = 3."""
 
     def separated(order: tuple[int, ...]) -> int:
         A = len(order) // 2
@@ -301,3 +305,31 @@ def test_scenes_with_distinct_objects_can_do_better_than_sets() -> None:
 
     assert max(separated((0, *rest)) for rest in permutations(range(1, 4))) == 4
     assert max(separated((0, *rest)) for rest in permutations(range(1, 6))) == 6
+
+
+def test_the_movable_circle_computes_what_python_computes(visit: Callable[..., Any]) -> None:
+    """Its partition is Python's, its weights pass Python's own check, and its verdict on each pair is the linear program's."""
+    page = visit("book/radon.html")
+    rng = np.random.default_rng(2)
+    for _ in range(40):
+        degrees = (rng.permutation(36)[:4] * 10 + rng.integers(0, 5)).tolist()
+        x = np.stack([np.cos(np.radians(degrees)), np.sin(np.radians(degrees))], axis=1)
+        found = page.evaluate("angles => window.bindingLive.radonCircle(angles)", degrees)
+        assert (tuple(found["left"]), tuple(found["right"])) == (radon(x).left, radon(x).right)
+        weights = np.array(found["weights"])
+        assert residual(x, weights) <= rounding(x)
+        assert np.abs(hull_points(x, weights)[0] - found["point"]).max() <= rounding(x)
+
+    circle = page.locator('[data-live="radon-circle"]')
+    circle.locator('[role="slider"]').first.press("ArrowRight")
+    state = circle.evaluate("element => ({...element.dataset})")
+    degrees = [int(angle) for angle in state["angles"].split(",")]
+    assert degrees == [36, 120, 200, 310]
+    x = np.stack([np.cos(np.radians(degrees)), np.sin(np.radians(degrees))], axis=1)
+    for choice in range(6):
+        circle.locator("select").select_option(str(choice))
+        state = circle.evaluate("element => ({...element.dataset})")
+        present = [int(i) for i in state["present"].split(",")]
+        assert (state["separable"] == "true") == isinstance(separate(x, present), Separator)
+        if state["separable"] == "true":
+            assert 0 < float(state["gap"]) <= margin(x, present) + rounding(x)

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.colors import LinearSegmentedColormap
+from matplotlib.patches import Circle
 from matplotlib.ticker import MaxNLocator
 
 from binding.dichotomies import curve_fraction, gaussian_fraction, typical_dimension
@@ -21,9 +22,11 @@ def circle(ax: Axes, points: Floats, present: Sequence[int]) -> list[Any]:
     artists: list[Any] = ax.plot(np.cos(around), np.sin(around), color=SOFT, lw=1)
     if isinstance(proof, Separator):
         w, along = proof.direction, np.array([-proof.direction[1], proof.direction[0]])
-        ends = np.array([proof.threshold * w - 1.3 * along, proof.threshold * w + 1.3 * along])
+        ends = np.array([proof.threshold * w - 1.25 * along, proof.threshold * w + 1.25 * along])
         artists += ax.plot(*ends.T, "--", color=INK)
-        artists.append(ax.fill(*np.vstack([ends, ends[::-1] + 2 * w]).T, color=GREEN, alpha=0.1, lw=0)[0])
+        accepted = ax.fill(*np.vstack([ends, ends[::-1] + 2 * w]).T, color=GREEN, alpha=0.15, lw=0)[0]
+        accepted.set_clip_path(Circle((0, 0), 1, transform=ax.transData))
+        artists.append(accepted)
         artists.append(
             ax.annotate("", (0.75 * w[0], 0.75 * w[1]), (0, 0), arrowprops={"arrowstyle": "-|>", "color": INK, "lw": 2})
         )
@@ -31,7 +34,7 @@ def circle(ax: Axes, points: Floats, present: Sequence[int]) -> list[Any]:
     else:
         for side, color, style in ((present, GREEN, "-"), (absent, ORANGE, "--")):
             used = [i for i in side if abs(proof.weights[i]) > 1e-12]
-            artists += ax.plot(*points[[*used, used[0]]].T, style, color=color)
+            artists += ax.plot(*points[used if len(used) < 3 else [*used, used[0]]].T, style, color=color)
         artists += ax.plot(*proof.point, marker="*", ms=15, color=PURPLE, zorder=4)
     artists += ax.plot(*points[list(present)].T, "o", ms=11, color=GREEN, zorder=3)
     artists += ax.plot(*points[absent].T, "s", ms=10, mfc="white", mec=ORANGE, mew=2, zorder=3)
@@ -68,7 +71,7 @@ def shares(ax: Axes, N: int, M: int) -> list[Any]:
     artists: list[Any] = [ax.axvline(N // 2, color=SOFT, ls=":")]
     artists += ax.plot(sizes, curve, MARKERS[0] + LINES[0], color=BLUE, label="moment curve")
     artists += ax.plot(sizes, random, MARKERS[1] + LINES[1], color=ORANGE, mfc="white", label="Gaussian, mean")
-    ax.annotate("⌊N/2⌋", (N // 2, 0), xytext=(3, 2), textcoords="offset points", color=INK)
+    ax.annotate("⌊N/2⌋", (N // 2, 0), xytext=(4, 8), textcoords="offset points", color=INK)
     ax.set(xlabel="present atoms j", ylabel="fraction that separates", ylim=(0, 1.05), xlim=(0.5, M - 0.5))
     ax.xaxis.set_major_locator(MaxNLocator(integer=True))
     ax.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=2)
@@ -82,6 +85,7 @@ def margins(ax: Axes, atoms: Sequence[int], lines: dict[str, Sequence[float]], c
         style = (BLUE, GREEN, PURPLE, ORANGE)[i]
         artists += ax.plot(atoms, values, MARKERS[i] + LINES[i], color=style, ms=5, label=name)
     ax.set(xlabel="atoms M", ylabel="smallest margin", yscale="log")
+    ax.xaxis.set_major_locator(MaxNLocator(integer=True, steps=[1, 2, 5, 10]))
     ax.legend(loc="lower left", fontsize=9)
     return artists
 
@@ -101,7 +105,7 @@ def phase(ax: Axes, N: int, atoms: Sequence[int], sizes: Sequence[int], fraction
                 f"{100 * value:.0f}",
                 ha="center",
                 va="center",
-                fontsize=7,
+                fontsize=10,
                 color="w" if value > 0.6 else INK,
             )
         )
@@ -111,11 +115,10 @@ def phase(ax: Axes, N: int, atoms: Sequence[int], sizes: Sequence[int], fraction
 
     typical = [next((j for j in range(1, M) if typical_dimension(j, M) > N or 2 * j > M), M) - 0.5 for M in atoms]
     inside = [i for i, j in enumerate(typical) if j < sizes[-1]]
-    worst = across(N // 2 + 0.5)
-    artists += ax.plot([across(typical[i]) for i in inside], [i + 0.5 for i in inside], color=INK, lw=2.5)
-    artists.append(ax.axvline(worst, color=ORANGE, ls="--", lw=2.5))
-    ax.set_xticks(np.arange(len(sizes)) + 0.5, [f"{j / N:.2g}" for j in sizes], fontsize=8)
-    ax.set_yticks(np.arange(len(atoms)) + 0.5, [f"{M / N:g}" for M in atoms], fontsize=8)
+    artists += ax.plot([across(typical[i]) for i in inside], [i + 0.5 for i in inside], color=SOFT, lw=9, alpha=0.45)
+    artists.append(ax.axvline(int(np.searchsorted(sizes, N // 2, side="right")), color=ORANGE, ls="--", lw=2.5))
+    ax.set_xticks(np.arange(len(sizes)) + 0.5, [f"{j / N:.2g}" for j in sizes], fontsize=10)
+    ax.set_yticks(np.arange(len(atoms)) + 0.5, [f"{M / N:g}" for M in atoms], fontsize=10)
     ax.set(xlabel="present atoms j / N", ylabel="atoms M / N")
     ax.spines[["top", "right"]].set_visible(True)
     return artists
