@@ -5,14 +5,21 @@ document.addEventListener("DOMContentLoaded", () => {
   for (const button of document.querySelectorAll("button.toggle-button"))
     button.setAttribute("aria-label", button.closest(".admonition-title").textContent.trim());
 
-  // What scrolls inside its box can be reached by key.
-  const boxes = document.querySelectorAll("article :is(.pst-scrollable-table-container, .text_html, div.math)");
-  const reach = () => boxes.forEach((box) => {
-    if (box.scrollWidth > box.clientWidth) box.tabIndex = 0;
-    else box.removeAttribute("tabindex");
-  });
-  addEventListener("load", reach);
-  addEventListener("resize", reach);
+  // What is too wide for the screen scrolls inside its box and can be reached by key; a formula in a line becomes such a box.
+  const boxes = document.querySelectorAll("article :is(pre, .pst-scrollable-table-container, .text_html, div.math)");
+  const fit = () => {
+    for (const formula of document.querySelectorAll("article span.math mjx-container")) {
+      formula.classList.remove("wide");
+      const box = formula.closest("p, li, td, th, dd, figcaption, h1, h2, h3, div, section");
+      if (formula.getBoundingClientRect().right > box.getBoundingClientRect().right + 1) formula.classList.add("wide");
+    }
+    for (const box of boxes) {
+      if (box.scrollWidth > box.clientWidth) box.tabIndex = 0;
+      else box.removeAttribute("tabindex");
+    }
+  };
+  addEventListener("load", () => window.MathJax?.startup?.promise ? window.MathJax.startup.promise.then(fit) : fit());
+  addEventListener("resize", fit);
 
   // The widget manager speaks to MathJax 2.
   const math = window.MathJax;

@@ -92,12 +92,12 @@ class Visitor:
         context.set_default_timeout(15_000)
         context.route("**/*", self._local_only)
         page = context.new_page()
-        self._watch(page, self.site + address, scripts)
+        self._watch(page, self.site + address)
         answer = page.goto(self.site + address, wait_until="load")
         assert answer.status == status, f"{address} answers {answer.status}, expected {status}"
         return page
 
-    def _watch(self, page: Any, target: str, scripts: bool) -> None:
+    def _watch(self, page: Any, target: str) -> None:
         def note(bad: bool, text: str) -> None:
             if bad:
                 self.problems.append(text[:300])
@@ -106,8 +106,8 @@ class Visitor:
         page.on("console", lambda m: note(m.type == "error" and "status of 404" not in m.text, f"console: {m.text}"))
         page.on("pageerror", lambda error: note(True, f"script error: {error}"))
         page.on("response", lambda answer: note(answer.status >= 400 and answer.url != target, f"{answer.status}: {answer.url}"))
-        # Without scripts, the browser drops the ones that a page asks for ahead.
-        page.on("requestfailed", lambda r: note(scripts or r.resource_type != "script", f"failed: {r.url}"))
+        # The browser itself gives up what a page asked for when it leads on at once, or cannot use without scripts.
+        page.on("requestfailed", lambda r: note(r.failure not in ("net::ERR_ABORTED", "csp"), f"failed: {r.url} {r.failure}"))
 
     def _local_only(self, route: Any) -> None:
         if route.request.url.startswith((self.site, "data:", "blob:")):

@@ -21,6 +21,11 @@ REPAIRS = (
         r'<div class="proof admonition proof-of">\1<span class="proof-word">Proof.</span>',
     ),
     (r'(<p class="admonition-title">Solution to)(<a [^>]*>) ', r"\1 \2"),
+    # A browser may break the line between a formula and the comma after it.
+    (
+        r'([(\[“‘]*)(<span class="math notranslate nohighlight">[^<]*</span>)([-–.,;:!?)\]’”%]*)',
+        r'<span class="nobreak">\1\2\3</span>',
+    ),
     # MyST-NB's name for a fold hides the words that are seen on it.
     (r'<summary aria-label="Toggle hidden content">', "<summary>"),
 )
