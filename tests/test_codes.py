@@ -29,6 +29,7 @@ from binding.codes import (
     interpolated,
     leakage,
     margins,
+    mixing_angle,
     overlaps,
     pooled_square,
     predicted,
@@ -308,9 +309,25 @@ def test_swap_margin_of_any_code_is_its_change_and_its_lengths(seed: int, k: int
         assert found[row] >= -rounding(N, k)
 
 
+@given(seeds, st.integers(2, 5), st.floats(0.05, math.pi / 2 - 0.05))
+def test_mixing_angle_reads_the_angle_off_two_captions(seed: int, k: int, theta: float) -> None:
+    """θ comes back from d alone. Away from the ends, d² = 2 M errs by the rounding of M, and dθ/dM = k / (4 sin θ cos θ).
+
+    At the end a sine that is three roundings off has an angle off by at most √(6 ε).
+    """
+    u, v = walsh(6, 6)
+    margin = margins(["swap"], lambda a, b: interpolated(a, b, theta), u, v, draw(1, k, 6, 6, generator(seed)))["swap"]
+    found = mixing_angle(math.sqrt(2 * float(margin[0])), k)
+    assert abs(found - theta) <= k / (math.sin(theta) * math.cos(theta)) * rounding(u.shape[1], k)
+    assert (mixing_angle(0.0, k), mixing_angle(2 / math.sqrt(k), k)) == (
+        0.0,
+        pytest.approx(math.pi / 2, rel=0, abs=math.sqrt(6 * EPS)),
+    )
+
+
 @given(seeds, st.integers(3, 6), st.floats(0.1, 1.5), st.integers(1, 4))
 def test_repeated_attributes_lengthen_the_caption(seed: int, k: int, theta: float, groups: int) -> None:
-    """R ordered pairs of atoms with one attribute: ‖Σ z‖² = k + ℓ_a R, and the swap margin is 2 λ over it."""
+    """R ordered pairs of atoms with one attribute: ‖Σ z‖² = k + ℓ_a R, and the swap margin is 2 κ over it."""
     u, v = walsh(7, 7)
     d = draw(1, k, 7, 7, generator(seed))
     attributes = d.attributes % (groups + 1)
@@ -578,6 +595,10 @@ ROWS = torch.tensor([[0, 1, 2]])
         (lambda: best_image(torch.ones(1, 1, 5)), r"shape \(1, 1, 5\)"),
         (lambda: best_image(table(additive, U[:2], V[:2])), "additive"),
         (lambda: best_image_margin(1, NONE), "k = 1"),
+        (lambda: mixing_angle(1.5, 2), r"distance 1.5 is outside \[0, 1.414\]"),
+        (lambda: mixing_angle(-0.1, 2), "distance -0.1"),
+        (lambda: mixing_angle(math.nan, 2), "distance nan"),
+        (lambda: mixing_angle(0.1, 1), "k = 1"),
     ],
 )
 def test_bad_input_is_named(call: object, message: str) -> None:
