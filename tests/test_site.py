@@ -1,12 +1,16 @@
 """The built site in headless Chromium, as readers use it: mouse, keys, phone, dark, screen reader, no scripts, no network."""
 
 import json
+import re
 from collections.abc import Callable, Iterator
 from typing import Any
 
+import numpy as np
 import pytest
 from bs4 import BeautifulSoup
 from conftest import ROOT, SITE, Visitor, built_pages, need
+
+from binding.radon import radon
 
 PAGES = built_pages()
 Visit = Callable[..., Any]
@@ -101,7 +105,7 @@ def test_a_page_never_scrolls_sideways_and_cuts_nothing_off(opened: Any, width: 
 
 COLOUR_RULES = ["color-contrast", "link-in-text-block"]
 # Every rule once on a desk and once on a phone; but contrast, by far the slowest rule, in both modes on the desk only: the width
-# of the screen changes no colour of an article. It does change the theme's buttons: below, a small page gets every rule four times.
+# of the screen changes no colour of an article. It does change the buttons: below, a small page gets every rule four times.
 AXE_RUNS: dict[str, tuple[int, str, dict[str, Any]]] = {
     "desk-light": (1280, "light", {}),
     "desk-dark": (1280, "dark", {"runOnly": COLOUR_RULES}),
@@ -274,6 +278,36 @@ def test_without_scripts_the_first_frame_shows(visit: Visit, page: str) -> None:
         first = view.get_by_alt_text(explorer.alt([0] * len(explorer.labels)), exact=True).first
         assert first.is_visible()
         assert first.bounding_box()["height"] > 100
+
+
+def shown_radon_point(circle: Any) -> np.ndarray:
+    numbers = re.search(r"Radon point \((\S+), (\S+)\)", circle.inner_text())
+    assert numbers is not None, circle.inner_text()
+    return np.array([float(number.replace("−", "-")) for number in numbers.groups()])
+
+
+def test_the_radon_circle_answers_to_mouse_and_keys_with_pythons_point(visit: Visit) -> None:
+    view = visit("book/radon.html")
+    circle = view.locator('[data-live="radon-circle"]')
+    circle.scroll_into_view_if_needed()
+    grip, plane = circle.get_by_role("slider").first.bounding_box(), circle.locator("svg").bounding_box()
+    # The circle of radius 96 stands in the middle of a plane that is 260 wide. Pull the first atom to 75 degrees on it.
+    radius, turn = 96 * plane["width"] / 260, np.radians(75)
+    view.mouse.move(grip["x"] + grip["width"] / 2, grip["y"] + grip["height"] / 2)
+    view.mouse.down()
+    middle = plane["x"] + plane["width"] / 2, plane["y"] + plane["height"] / 2
+    view.mouse.move(middle[0] + radius * np.cos(turn), middle[1] - radius * np.sin(turn), steps=5)
+    view.mouse.up()
+    angles = [int(angle) for angle in circle.get_attribute("data-angles").split(",")]
+    assert abs(angles[0] - 75) <= 1, "a pixel is half a degree, and the angle is rounded to one"
+    for key, step in ((None, 0), ("ArrowRight", 1), ("PageDown", -15)):
+        if key:
+            circle.get_by_role("slider").nth(1).press(key)
+        angles[1] += step
+        assert circle.get_attribute("data-angles") == ",".join(map(str, angles))
+        expected = radon([[np.cos(angle), np.sin(angle)] for angle in np.radians(angles)]).point
+        # The page prints two decimals; both computations round far below that.
+        assert np.abs(shown_radon_point(circle) - expected).max() <= 0.005 + 1e-9
 
 
 # The whole site
