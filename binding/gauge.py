@@ -324,10 +324,14 @@ class Trials:
     """True where the image shows the caption as it stands; fair coins of shape (trials,)."""
 
 
-def draw_trials(parts: Parts, p: float, noise: float, N: int, trials: int, generator: np.random.Generator) -> Trials:
+def draw_trials(
+    parts: Parts, p: float, noise: float, N: int, trials: int, generator: np.random.Generator, degree: int | None = None
+) -> Trials:
     """Fresh codes, a fair coin between scene and swap, normal noise, and a fair gauge sign for each component and coordinate.
 
-    Raises ``ValueError`` for p outside [0, 1], noise below 0, or N or trials below 1.
+    Without ``degree`` the learner knows every factor up to the gauge. With degree d it has only products: both objects were shown
+    with the same d attributes, both attributes with the same d objects. An entry then shows itself with chance 1 − (1 − p)^d.
+    Raises ``ValueError`` for p outside [0, 1], noise below 0, or N, trials or degree below 1.
     """
     check_noise(noise)
     u, v = codes((check_count(trials, "trials"), 2, N), p, generator), codes((trials, 2, N), p, generator)
@@ -335,6 +339,9 @@ def draw_trials(parts: Parts, p: float, noise: float, N: int, trials: int, gener
     image = np.where(truth[:, None], template(u, v), template(u, swapped(v))) + noise * generator.standard_normal((trials, N))
     named, at = np.unique(parts, return_inverse=True)
     gauge = generator.choice([-1.0, 1.0], (trials, len(named), N))[:, at]
+    if degree is not None:
+        chance = 1 - (1 - p) ** check_count(degree, "degree")
+        u, v = (factor * (generator.random((trials, 1, N)) < chance) for factor in (u, v))
     return Trials(image, *_turn(u, v, gauge), truth)
 
 

@@ -40,83 +40,83 @@ def reached(graph: np.ndarray, o: int) -> tuple[set[int], set[int]]:
         objects, attributes = back, more
 
 
-def every_graph(m: int, n: int, q: Fraction) -> list[tuple[np.ndarray, Fraction]]:
+def every_graph(m: int, n: int, ρ: Fraction) -> list[tuple[np.ndarray, Fraction]]:
     graphs = (np.array(bits, dtype=bool).reshape(m, n) for bits in product((0, 1), repeat=m * n))
-    return [(graph, q ** int(graph.sum()) * (1 - q) ** int((~graph).sum())) for graph in graphs]
+    return [(graph, ρ ** int(graph.sum()) * (1 - ρ) ** int((~graph).sum())) for graph in graphs]
 
 
 @pytest.mark.parametrize(("m", "n"), [(1, 1), (1, 3), (2, 2), (3, 2), (2, 4), (3, 3)])
-@pytest.mark.parametrize("q", [Fraction(1, 16), Fraction(1, 2), Fraction(7, 8)])
-def test_all_three_chances_are_those_of_all_graphs(m: int, n: int, q: Fraction) -> None:
+@pytest.mark.parametrize("ρ", [Fraction(1, 16), Fraction(1, 2), Fraction(7, 8)])
+def test_all_three_chances_are_those_of_all_graphs(m: int, n: int, ρ: Fraction) -> None:
     law = np.full((m + 1, n + 1), Fraction(0))
     covered = connected = Fraction(0)
-    for graph, weight in every_graph(m, n, q):
+    for graph, weight in every_graph(m, n, ρ):
         objects, attributes = reached(graph, 0)
         law[len(objects), len(attributes)] += weight
         if not graph[0, 0]:
             covered += weight * int(graph[0].any() and graph[:, 0].any())
             connected += weight * int(0 in attributes)
     want = law.astype(float)
-    got = component_law(float(q), m, n)
+    got = component_law(float(ρ), m, n)
     assert (np.abs(got - want) <= rounding(m, n) * want).all()
-    # The powers of 1 − q carry (m + n) ε each; the difference E[J] / n − q is at most as large as the error of a number below 1.
-    assert abs(coverage_rate(float(q), m, n) - float(covered / (1 - q))) <= 2 * (m + n) * EPS
-    assert abs(connection_rate(float(q), m, n) - float(connected / (1 - q))) <= rounding(m, n) / float(1 - q)
+    # The powers of 1 − ρ carry (m + n) ε each; the difference E[J] / n − ρ is at most as large as the error of a number below 1.
+    assert abs(coverage_rate(float(ρ), m, n) - float(covered / (1 - ρ))) <= 2 * (m + n) * EPS
+    assert abs(connection_rate(float(ρ), m, n) - float(connected / (1 - ρ))) <= rounding(m, n) / float(1 - ρ)
 
 
-@pytest.mark.parametrize("q", [Fraction(1, 20), Fraction(1, 4)])
-def test_connected_graphs_by_gilberts_recursion(q: Fraction) -> None:
+@pytest.mark.parametrize("ρ", [Fraction(1, 20), Fraction(1, 4)])
+def test_connected_graphs_by_gilberts_recursion(ρ: Fraction) -> None:
     """Independent: 1 = Σ over the size (i, j) of the first object's component, solved for the full size in exact arithmetic."""
     m, n = 5, 6
     C: dict[tuple[int, int], Fraction] = {}
     for i, j in product(range(1, m + 1), range(n + 1)):
         C[i, j] = 1 - sum(
             (
-                comb(i - 1, k - 1) * comb(j, h) * C[k, h] * (1 - q) ** (k * (j - h) + h * (i - k))
+                comb(i - 1, k - 1) * comb(j, h) * C[k, h] * (1 - ρ) ** (k * (j - h) + h * (i - k))
                 for k, h in product(range(1, i + 1), range(j + 1))
                 if (k, h) != (i, j)
             ),
             Fraction(0),
         )
-    law = component_law(float(q), m, n)
+    law = component_law(float(ρ), m, n)
     for k, h in product(range(1, m + 1), range(n + 1)):
-        want = float(comb(m - 1, k - 1) * comb(n, h) * C[k, h] * (1 - q) ** (k * (n - h) + h * (m - k)))
+        want = float(comb(m - 1, k - 1) * comb(n, h) * C[k, h] * (1 - ρ) ** (k * (n - h) + h * (m - k)))
         assert abs(law[k, h] - want) <= rounding(m, n) * want
 
 
 @given(chances, sides, sides)
-def test_a_component_has_some_size(q: float, m: int, n: int) -> None:
-    law = component_law(q, m, n)
+def test_a_component_has_some_size(ρ: float, m: int, n: int) -> None:
+    law = component_law(ρ, m, n)
     assert (law >= 0).all()
     assert abs(law.sum() - 1) <= rounding(m, n)
     assert not law[0].any()
 
 
 @given(st.floats(0, 0.999), sides, sides)
-def test_objects_and_attributes_may_change_roles(q: float, m: int, n: int) -> None:
-    assert abs(coverage_rate(q, m, n) - coverage_rate(q, n, m)) <= 2 * EPS
-    assert abs(connection_rate(q, m, n) - connection_rate(q, n, m)) <= 2 * rounding(m, n) / (1 - q)
-    assert isolation_limit(q, m, n) == isolation_limit(q, n, m)
+def test_objects_and_attributes_may_change_roles(ρ: float, m: int, n: int) -> None:
+    assert abs(coverage_rate(ρ, m, n) - coverage_rate(ρ, n, m)) <= 2 * EPS
+    assert abs(connection_rate(ρ, m, n) - connection_rate(ρ, n, m)) <= 2 * rounding(m, n) / (1 - ρ)
+    assert isolation_limit(ρ, m, n) == isolation_limit(ρ, n, m)
 
 
 @given(st.floats(0, 0.999), sides, sides)
-def test_connected_pairs_are_covered(q: float, m: int, n: int) -> None:
-    assert connection_rate(q, m, n) <= coverage_rate(q, m, n) + 2 * rounding(m, n) / (1 - q)
+def test_connected_pairs_are_covered(ρ: float, m: int, n: int) -> None:
+    assert connection_rate(ρ, m, n) <= coverage_rate(ρ, m, n) + 2 * rounding(m, n) / (1 - ρ)
 
 
 @given(st.floats(0, 0.9), st.floats(0, 0.09), sides, sides)
-def test_more_exposure_covers_and_connects_more(q: float, more: float, m: int, n: int) -> None:
-    slack = 2 * rounding(m, n) / (1 - q - more)
-    assert coverage_rate(q + more, m, n) >= coverage_rate(q, m, n) - slack
-    assert connection_rate(q + more, m, n) >= connection_rate(q, m, n) - slack
+def test_more_exposure_covers_and_connects_more(ρ: float, more: float, m: int, n: int) -> None:
+    slack = 2 * rounding(m, n) / (1 - ρ - more)
+    assert coverage_rate(ρ + more, m, n) >= coverage_rate(ρ, m, n) - slack
+    assert connection_rate(ρ + more, m, n) >= connection_rate(ρ, m, n) - slack
 
 
 @pytest.mark.parametrize("c", [-1.0, 0.0, 1.5])
 def test_connectivity_tends_to_its_limit(c: float) -> None:
-    """At q = (log n + c) / n the distance to the limit falls with n, and the limit itself tends to exp(−2 e^{−c})."""
+    """At ρ = (log n + c) / n the distance to the limit falls with n, and the limit itself tends to exp(−2 e^{−c})."""
     sizes = [8, 16, 32, 64]
     chances = [(log(n) + c) / n for n in sizes]
-    gaps = [abs(component_law(q, n, n)[-1, -1] - isolation_limit(q, n, n)) for q, n in zip(chances, sizes, strict=True)]
+    gaps = [abs(component_law(ρ, n, n)[-1, -1] - isolation_limit(ρ, n, n)) for ρ, n in zip(chances, sizes, strict=True)]
     far = [abs(isolation_limit((log(n) + c) / n, n, n) - exp(-2 * exp(-c))) for n in (100, 10_000, 1_000_000)]
     assert gaps == sorted(gaps, reverse=True)
     assert gaps[-1] < gaps[0] / 4
@@ -151,13 +151,13 @@ def test_random_graphs_have_the_frequency_that_was_asked_for() -> None:
 @pytest.mark.parametrize(
     ("call", "names"),
     [
-        (lambda: check_graph(1.5, 2, 2), "q = 1.5"),
-        (lambda: check_graph(float("nan"), 2, 2), "q = nan"),
+        (lambda: check_graph(1.5, 2, 2), "ρ = 1.5"),
+        (lambda: check_graph(float("nan"), 2, 2), "ρ = nan"),
         (lambda: random_graph(0, 2, 0.5, np.random.default_rng(0)), "objects = 0"),
         (lambda: component_law(0.5, 2, -3), "attributes = -3"),
-        (lambda: coverage_rate(-0.1, 2, 2), "q = -0.1"),
-        (lambda: isolation_limit(2, 2, 2), "q = 2"),
-        (lambda: connection_rate(1, 2, 2), "q = 1"),
+        (lambda: coverage_rate(-0.1, 2, 2), "ρ = -0.1"),
+        (lambda: isolation_limit(2, 2, 2), "ρ = 2"),
+        (lambda: connection_rate(1, 2, 2), "ρ = 1"),
         (lambda: giant_share(-2), "c = -2"),
     ],
 )

@@ -353,6 +353,31 @@ def test_plain_matcher_is_right_three_times_in_four_where_only_one_side_is_known
     assert accuracy(best, trials.truth[:400]) == 1.0
 
 
+@pytest.mark.parametrize(("p", "degree"), [(0.1, 1), (0.3, 2), (0.5, 4)])
+def test_an_entry_shows_itself_when_some_companion_is_there(p: float, degree: int) -> None:
+    """The shortcut of ``draw_trials`` against products: two objects with d attributes, and two attributes with d objects."""
+    rng = np.random.default_rng(16)
+    graph = blocks((2, degree), (degree, 2))
+    u, v = codes((2 + degree, 20_000), p, rng), codes((2 + degree, 20_000), p, rng)
+    found = recover(products(u, v), graph)
+    drawn = draw_trials((0, 0, 1, 1), p, 0.0, 20_000, 1, rng, degree)
+    for true, estimate, short in ((u[:2], found.u[:2], drawn.u[0]), (v[degree:], found.v[degree:], drawn.v[0])):
+        for rows in (np.abs(estimate), np.abs(short)):
+            both = rows.all(axis=0).mean()
+            chance = 1 - (1 - p) ** degree
+            assert abs(rows.mean(axis=1) - p * chance).max() <= hoeffding(20_000)
+            assert abs(both - p**2 * chance) <= hoeffding(20_000)  # One companion shows both entries, or none.
+        assert (np.abs(estimate) <= np.abs(true)).all()
+
+
+def test_covered_once_is_not_covered() -> None:
+    accuracies = []
+    for degree in (1, 32):
+        trials = draw_trials((0, 0, 1, 1), 0.1, 0.3, 1024, 1000, np.random.default_rng(16), degree)
+        accuracies.append(accuracy(margin(energy, trials.image, trials.u, trials.v), trials.truth))
+    assert accuracies[0] + 2 * hoeffding(1000) < accuracies[1]
+
+
 @given(seeds, parts, densities)
 def test_without_noise_a_trial_shows_a_template_in_some_gauge(seed: int, parts: tuple[int, int, int, int], p: float) -> None:
     trials = draw_trials(parts, p, 0.0, 9, 4, np.random.default_rng(seed))
@@ -420,6 +445,7 @@ FULL = np.ones((2, 2), dtype=bool)
         (lambda: draw_trials((0, 0, 1, 1), 0.5, -2, 4, 4, np.random.default_rng(0)), "noise = -2"),
         (lambda: draw_trials((0, 0, 1, 1), 0.5, 0.1, 0, 4, np.random.default_rng(0)), "N = 0"),
         (lambda: draw_trials((0, 0, 1, 1), 0.5, 0.1, 4, 0, np.random.default_rng(0)), "trials = 0"),
+        (lambda: draw_trials((0, 0, 1, 1), 0.5, 0.1, 4, 4, np.random.default_rng(0), 0), "degree = 0"),
     ],
 )
 def test_bad_input_is_named(call, names: str) -> None:
