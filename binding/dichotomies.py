@@ -99,7 +99,8 @@ def typical_dimension(j: int, M: int) -> float:
     """The dimension at which a typical j-subset of M Gaussian atoms starts to separate, for large M.
 
     min over c of j E(g − c)₊² + (M − j) E(c − g)₊², an upper bound on the statistical dimension of the cone of
-    :func:`gaussian_fraction`; about 2 j log(M / j) for j ≪ M. Raises ``ValueError`` for j outside 1 … M − 1.
+    :func:`gaussian_fraction`; it tends to 2 j log(M / j) slowly, from below, as M / j grows.
+    Raises ``ValueError`` for j outside 1 … M − 1.
     """
     _check_size(j, M)
 
