@@ -41,9 +41,12 @@ def configure(app: Sphinx, config: Config) -> None:
 
 
 def repair(app: Sphinx, pagename: str, templatename: str, context: dict[str, Any], doctree: Any) -> None:
-    """Ids once a page, folds that are called what they say, and a third launch button: JupyterLab on the reader's machine."""
+    """Better HTML in the body, and a third launch button: JupyterLab on the reader's machine."""
+    body = context.get("body", "")
     for wrong, right in REPAIRS:
-        context["body"] = re.sub(wrong, right, context.get("body", ""))
+        body = re.sub(wrong, right, body)
+    # A long name in the text, or in a table, breaks after a dot or an underscore rather than anywhere.
+    context["body"] = re.sub(r'<span class="pre">[^<]*', lambda code: re.sub(r"(?<=\w)([._/]+)(?=\w)", r"\1<wbr>", code[0]), body)
     for group in context.get("header_buttons", []):
         if group.get("label") == "launch-buttons":
             group["buttons"].append(

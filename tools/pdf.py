@@ -185,6 +185,7 @@ def join(browser: Any, chapters: Sequence[Chapter], base: str, config: dict[str,
     offset = len(cover.pages)
     for page, sheet in zip(writer.pages[offset:], print_html(browser, numbers(chapters)).pages, strict=False):
         page.merge_page(sheet)
+        page.compress_content_streams()
     relink(writer, chapters, offset, base, config["html"]["baseurl"])
     outline(writer, chapters, offset)
     writer.add_metadata({"/Title": config["title"], "/Author": config["author"], "/Creator": "The Limits of Binding"})
