@@ -83,7 +83,9 @@ def test_importing_the_package_is_light():
 
 
 def test_an_installed_package_has_all_its_data():
-    patterns = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["setuptools"]["package-data"]["binding"]
+    patterns = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["setuptools"]["package-data"][
+        "binding"
+    ]
     shipped = {path for pattern in patterns for path in (ROOT / "binding").glob(pattern) if path.is_file()}
     assert shipped == {path for path in (ROOT / "binding").rglob("*") if path.is_file() and path.suffix not in {".py", ".pyc"}}
 
@@ -146,17 +148,37 @@ def test_environment_takes_a_good_machine(minor):
     assert tool("environment").problem((3, minor), 50.0) is None
 
 
-def test_a_failed_install_leaves_nothing(tmp_path, monkeypatch):
+@pytest.mark.parametrize("before", [False, True])
+def test_a_failed_install_leaves_what_was_there(tmp_path, monkeypatch, before):
     environment = tool("environment")
-    calls = []
-    monkeypatch.setattr(environment.subprocess, "call", lambda command, **_: calls.append(command) or int("pip" in command))
     venv = tmp_path / "venv"
-    venv.mkdir()
+    python = venv / "bin" / "python"
+
+    def call(command, **_):
+        python.parent.mkdir(parents=True, exist_ok=True)
+        python.touch()
+        return int("pip" in command)
+
+    monkeypatch.setattr(environment.subprocess, "call", call)
+    if before:
+        call([])
     wrong = environment.build(str(venv))
-    assert not venv.exists()
-    assert len(calls) == 2
+    assert venv.exists() == before
     assert "no network" in wrong
     assert "\n" not in wrong
+
+
+def test_two_makes_at_once_do_not_meet(tmp_path, monkeypatch, capsys):
+    import fcntl
+
+    environment = tool("environment")
+    monkeypatch.setattr(environment, "ROOT", str(tmp_path))
+    monkeypatch.setattr(environment, "build", lambda venv: pytest.fail("built twice at once"))
+    monkeypatch.setattr(environment.sys, "argv", ["environment.py", "venv"])
+    with (tmp_path / "venv.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        assert environment.main() == 1
+    assert capsys.readouterr().err == "environment: another make is just making it; wait for that one and start again\n"
 
 
 ASSETS_BEFORE = {"versions.txt": "as before"}

@@ -3,6 +3,7 @@
 Runs on the reader's own Python, whatever its version, so it uses nothing newer than Python 3.6.
 """
 
+import fcntl
 import os
 import shutil
 import subprocess
@@ -29,9 +30,12 @@ def problem(version, free_gb):
 
 
 def build(venv):
-    """Create the environment; return what went wrong in one line, or None."""
+    """Create the environment, or bring an existing one up to date; return what went wrong in one line, or None.
+
+    A new environment that fails is removed whole; one that was there before is never removed.
+    """
     log = venv + ".log"
-    shutil.rmtree(venv, ignore_errors=True)
+    new = not os.path.exists(os.path.join(venv, "bin", "python"))
     pip = [
         os.path.join(venv, "bin", "python"),
         "-m",
@@ -44,9 +48,10 @@ def build(venv):
         ".[%s]" % EXTRAS,
     ]
     with open(log, "w") as out:
-        for command in ([sys.executable, "-m", "venv", venv], pip):
+        for command in ([[sys.executable, "-m", "venv", "--clear", venv]] if new else []) + [pip]:
             if subprocess.call(command, cwd=ROOT, stdout=out, stderr=out):
-                shutil.rmtree(venv, ignore_errors=True)
+                if new:
+                    shutil.rmtree(venv, ignore_errors=True)
                 return "`%s` failed (no network, or no room?); the whole story is in %s" % (" ".join(command[1:4]), log)
     os.remove(log)
     return None
@@ -54,11 +59,20 @@ def build(venv):
 
 def main():
     venv = os.path.join(ROOT, sys.argv[1])
-    wrong = problem(sys.version_info, shutil.disk_usage(ROOT).free / 1e9)
+    new = not os.path.exists(os.path.join(venv, "bin", "python"))
+    wrong = problem(sys.version_info, shutil.disk_usage(ROOT).free / 1e9 if new else DISK_GB)
     if wrong is None:
-        print("Making the environment in %s: about 3 minutes and 7 GB, once …" % sys.argv[1])
-        sys.stdout.flush()
-        wrong = build(venv)
+        with open(venv + ".lock", "w") as lock:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError:
+                wrong = "another make is just making it; wait for that one and start again"
+            else:
+                print(
+                    "%s the environment in %s …" % ("Making (about 3 minutes and 7 GB, once)" if new else "Updating", sys.argv[1])
+                )
+                sys.stdout.flush()
+                wrong = build(venv)
     if wrong is not None:
         sys.stderr.write("environment: %s\n" % wrong)
         return 1
