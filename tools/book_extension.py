@@ -45,7 +45,7 @@ def repair(app: Sphinx, pagename: str, templatename: str, context: dict[str, Any
     body = context.get("body", "")
     for wrong, right in REPAIRS:
         body = re.sub(wrong, right, body)
-    # A long name in the text, or in a table, breaks after a dot or an underscore rather than anywhere.
+    # A name in a table may break after a dot or an underscore (site.css), so that the column need not be as wide as the name.
     context["body"] = re.sub(r'<span class="pre">[^<]*', lambda code: re.sub(r"(?<=\w)([._/]+)(?=\w)", r"\1<wbr>", code[0]), body)
     for group in context.get("header_buttons", []):
         if group.get("label") == "launch-buttons":
