@@ -19,17 +19,16 @@ NONE = Leakage(1.0, 0.0, 0.0, 0.0)
 def leakage_histogram(ax: Axes, found: Mapping[str, Tensor]) -> list[Any]:
     """How often an inner product occurs among exact matches, partial matches (object or attribute shared) and strangers."""
     partial = np.concatenate([found["object"].numpy(), found["attribute"].numpy()])
-    kinds = (
-        ("nothing shared", found["neither"].numpy(), SOFT, ""),
-        ("partial match", partial, ORANGE, "//"),
-        ("exact match", found["gain"].numpy(), BLUE, ""),
-    )
     bins = [-0.2 + 0.02 * i for i in range(66)]
+    filled: dict[str, Any] = {"histtype": "stepfilled", "ec": "white", "lw": 0.3}
     artists: list[Any] = []
-    for name, values, color, hatch in kinds:
+    for name, values, look in (
+        ("partial match", partial, {**filled, "color": ORANGE, "hatch": "//"}),
+        ("exact match", found["gain"].numpy(), {**filled, "color": BLUE}),
+        ("nothing shared", found["neither"].numpy(), {"histtype": "step", "color": INK, "lw": 1.5}),
+    ):
         share = np.full(len(values), 1 / len(values))
-        look: dict[str, Any] = {"color": color, "hatch": hatch, "ec": "white", "lw": 0.3, "alpha": 0.85, "label": name}
-        artists.append(ax.hist(values, bins, weights=share, histtype="stepfilled", **look)[2])
+        artists.append(ax.hist(values, bins, weights=share, label=name, **look)[2])
     ax.set(xlim=(-0.2, 1.1), ylim=(0, 1.08), yticks=[0, 0.5, 1], ylabel="share of pairs")
     return artists
 
@@ -65,7 +64,7 @@ def spread_by_size(ax: Axes, found: Mapping[str, Mapping[int, Tensor]], N: int) 
 
 def spread(found: Mapping[str, Tensor], lines: Mapping[str, float]) -> str:
     """One row an edit, as small SVG: range of the margins (thin), one standard deviation (thick), mean, closed form (upright)."""
-    left, unit_, top = 74, 260, 18
+    left, unit_, top = 88, 250, 18
 
     def x(margin: float) -> str:
         return f"{left + unit_ * margin:.1f}"
@@ -79,8 +78,8 @@ def spread(found: Mapping[str, Tensor], lines: Mapping[str, float]) -> str:
     bottom = top + 40 * len(found)
     parts = [line(x(-0.05), bottom, x(1.5), bottom, INK, 1), line(x(0), top, x(0), bottom, SOFT, 1, ' stroke-dasharray="2 3"')]
     for tick in (0, 0.25, 0.5, 0.75, 1, 1.25, 1.5):
-        parts += [line(x(tick), bottom, x(tick), bottom + 4, INK, 1), text(x(tick), bottom + 18, f"{tick:g}")]
-    parts.append(text(x(0.75), bottom + 38, "tied margin"))
+        parts += [line(x(tick), bottom, x(tick), bottom + 4, INK, 1), text(x(tick), bottom + 20, f"{tick:g}")]
+    parts.append(text(x(0.75), bottom + 41, "tied margin"))
     for row, (edit, values) in enumerate(found.items()):
         y, color = top + 20 + 40 * row, LOOK[edit][0]
         low, high, mean, sd = (float(v) for v in (values.min(), values.max(), values.mean(), values.std()))
@@ -91,8 +90,8 @@ def spread(found: Mapping[str, Tensor], lines: Mapping[str, float]) -> str:
             f'<circle cx="{x(mean)}" cy="{y}" r="4.5" fill="{color}"/>',
             line(x(lines[edit]), y - 15, x(lines[edit]), y + 15, INK, 2),
         ]
-    box = f'viewBox="0 0 480 {bottom + 46}" width="480" height="{bottom + 46}" font-family="DejaVu Sans, Verdana, sans-serif"'
-    return f'<svg xmlns="http://www.w3.org/2000/svg" {box} font-size="14" fill="{INK}">' + "".join(parts) + "</svg>"
+    box = f'viewBox="0 0 480 {bottom + 50}" width="480" height="{bottom + 50}" font-family="DejaVu Sans, Verdana, sans-serif"'
+    return f'<svg xmlns="http://www.w3.org/2000/svg" {box} font-size="16" fill="{INK}">' + "".join(parts) + "</svg>"
 
 
 def lift(ax: Axes, k: int, counts: Sequence[int], rows: Mapping[str, Sequence[tuple[float, float]]]) -> list[Any]:
