@@ -56,6 +56,15 @@ def relative_variance(b: int, D: int) -> Fraction:
     return edited + (2 - Fraction(2, b)) * sum(1 - margin_limit(b, d) for d in range(2, D + 1))
 
 
+def deviation(b: int, D: int, N: int) -> float:
+    """The standard deviation of a margin as a share of its mean, √(``relative_variance`` / N).
+
+    Raises ``ValueError`` unless b ≥ 2, D ≥ 1 and N ≥ 1.
+    """
+    _check(b, D, N, at_least=1)
+    return float(relative_variance(b, D) / N) ** 0.5
+
+
 def noise_floor(N: int) -> float:
     """The margin below which an edit counts as lost, 10/√N: ten standard deviations of the overlap of two unrelated codes.
 
@@ -136,17 +145,19 @@ class _Forest:
     generator: torch.Generator
     dtype: torch.dtype
 
-    def leaves(self) -> torch.Tensor:
-        """The packed leaves of one lowest node, (b, draws, ⌈N/64⌉)."""
-        return draw_words(tuple(self.roles.shape[1:3]), self.N, self.generator, self.roles.device)
+    def leaves(self, n: int) -> torch.Tensor:
+        """Fresh packed leaves, (n, draws, ⌈N/64⌉)."""
+        return draw_words((n, self.roles.shape[2]), self.N, self.generator, self.roles.device)
 
     def sums(self, d: int, above: torch.Tensor) -> torch.Tensor:
         """P ⊙ Σ_i R_{d,i} ⊙ child_i, not normalised, for the product P of the roles above; (draws, N)."""
         roles = self.roles[d - 1] ^ above
-        return _sum_of_signs(self.leaves() ^ roles, self.N).to(self.dtype) if d == 1 else self.pool(d - 1, roles)
+        return _sum_of_signs(self.leaves(len(roles)) ^ roles, self.N).to(self.dtype) if d == 1 else self.pool(d - 1, roles)
 
     def pool(self, d: int, roles: torch.Tensor) -> torch.Tensor:
         """Σ_i R_i ⊙ T_d^{(i)} over fresh unit codes of depth d; roles of shape (n, draws, ⌈N/64⌉), result (draws, N)."""
+        if d == 0:
+            return _sum_of_signs(self.leaves(len(roles)) ^ roles, self.N).to(self.dtype) / self.N**0.5
         first, *others = roles
         total = self.sums(d, first)
         total *= 1 / _length(total)
@@ -187,15 +198,17 @@ def margins(
     draws: int,
     generator: torch.Generator,
     *,
+    chain: bool = False,
     dtype: torch.dtype = torch.float32,
     to: torch.device | None = None,
 ) -> torch.Tensor:
     """Margins m(d) = 1 − <T_d, T'_d> of one edit seen from depth d = 1 … D of the same tree: float64 of shape (D, draws).
 
     The edit swaps the first two leaves of the tree. T'_d differs from T_d on the path to them alone, so every other subtree is
-    evaluated once and serves both. All b^D leaves and all roles are drawn, afresh for each draw, on the CPU generator; ``to`` is
+    evaluated once and serves both. All b^D leaves and all roles are drawn, afresh for each draw, on the CPU generator; in a
+    ``chain`` the children beside the path are single leaves instead of trees, as in a phrase that nests on one side. ``to`` is
     where they are summed, for example CUDA. Subtrees beside the path are summed in ``dtype`` (float32 changes a margin by some
-    2e-5 of it at N = 65,536, far below its spread of 1/√N), the path in float64. Memory is O(D N) a draw; a batch of draws has
+    1e-6 of it, far below its spread of 1/√N), the path in float64. Memory is O(D N) a draw; a batch of draws has
     at most ``BLOCK`` signs a vector, or one draw. Definition L.1, Theorem 3.3.
     Raises ``ValueError`` for b < 2 or b > 127, D < 1, N < 1, draws < 1, or N so small that a sum was zero.
     """
@@ -203,17 +216,17 @@ def margins(
     found = []
     for n in _blocks(N, draws):
         forest = _Forest(draw_words((D, b, n), N, generator, to), N, generator, dtype)
-        found.append(torch.stack(_path_margins(forest)).cpu())
+        found.append(torch.stack(_path_margins(forest, chain)).cpu())
     return _defined(torch.cat(found, dim=1), b, N)
 
 
-def _path_margins(forest: _Forest) -> list[torch.Tensor]:
-    N, lowest = forest.N, forest.leaves()
+def _path_margins(forest: _Forest, chain: bool) -> list[torch.Tensor]:
+    N, lowest = forest.N, forest.leaves(forest.roles.shape[1])
     swapped = torch.cat([lowest[1:2], lowest[0:1], lowest[2:]])
     T, edited = (_unit(_sum_of_signs(leaves ^ forest.roles[0], N).double()) for leaves in (lowest, swapped))
     found = [1 - (T * edited).sum(-1)]
     for d, (role, *beside) in enumerate(forest.roles[1:], start=1):
-        rest = forest.pool(d, torch.stack(beside))
+        rest = forest.pool(0 if chain else d, torch.stack(beside))
         sign = unpack(role, N)
         T, edited = _unit(sign * T + rest), _unit(sign * edited + rest)
         found.append(1 - (T * edited).sum(-1))
@@ -226,7 +239,8 @@ def _blocks(N: int, draws: int) -> list[int]:
 
 
 def _length(x: torch.Tensor) -> torch.Tensor:
-    return torch.linalg.vector_norm(x, dim=-1, keepdim=True)
+    # Not linalg.vector_norm: its float32 sum runs in order and loses some 2e-5 at N = 65,536, where this one works by halves.
+    return x.square().sum(-1, keepdim=True).sqrt()
 
 
 def _unit(x: torch.Tensor) -> torch.Tensor:

@@ -1,5 +1,6 @@
 """Recursive role-binding codes: two whole-tree oracles, the laws of the margin at finite N, and the resolvable depth."""
 
+import re
 from fractions import Fraction
 from math import prod
 
@@ -14,6 +15,7 @@ from scipy.stats import chi2, norm
 from binding.depth import (
     BLOCK,
     code,
+    deviation,
     dimension_for,
     draw_words,
     fold,
@@ -26,6 +28,7 @@ from binding.depth import (
     unpack,
 )
 from binding.numerics import device, generator, signs
+from binding.plots.depth import shares
 
 seeds = st.integers(0, 10**6)
 branches = st.integers(2, 5)
@@ -193,7 +196,7 @@ def test_each_level_divides_the_margin_by_b_up_to_the_predicted_deviation(seed: 
 def test_new_roles_leave_the_margin_of_the_same_leaves_on_the_law() -> None:
     b, D, N = 2, 3, 4096
     leaves, _ = tree(0, b, D, N)
-    σ = float(relative_variance(b, D) / N) ** 0.5
+    σ = deviation(b, D, N)
     found = [fold_margin(leaves, tree(seed, b, D, N)[1]) * b**D / 2 for seed in range(1, 30)]
     assert len(set(found)) == len(found)
     # Taken alone, each is a draw of leaves and roles: seven standard deviations fail with probability below 29 · 3e-12.
@@ -233,19 +236,19 @@ def test_the_interval_is_narrow_enough_to_reject_levels_that_forget_the_shared_p
     assert low < m.var(ddof=1) / float(relative_variance(b, D) / N * margin_limit(b, D) ** 2) < high
 
 
-@pytest.mark.parametrize(("b", "D", "N", "n"), [(9, 1, 256, 300_000), (2, 8, 128, 50_000)])
+@pytest.mark.parametrize(("b", "D", "N", "n"), [(9, 1, 256, 300_000), (2, 8, 128, 30_000)])
 def test_mean_is_the_limit_with_its_first_correction(b: int, D: int, N: int, n: int) -> None:
     """Theorem 3.3 with its term of order 1/N, in dimensions so small that the interval leaves 0 (or half of the term) outside."""
     found = float(margins(b, D, N, n, generator(5))[-1].mean()) / float(margin_limit(b, D)) - 1
     term = float(mean_correction(b, D)) / N
-    half_width = norm.isf(FAIL) * float(relative_variance(b, D) / N / n) ** 0.5 + term**2
+    half_width = norm.isf(FAIL) * deviation(b, D, N * n) + term**2
     assert abs(found - term) <= half_width < (term if D == 1 else term / 2)
 
 
 def test_margins_of_a_sample_average_to_the_limit(sample: dict[tuple[int, int], np.ndarray]) -> None:
     for (b, d), m in sample.items():
         law = margin_limit(b, d) * (1 + mean_correction(b, d) / 1024)
-        error = float(margin_limit(b, d)) * float(relative_variance(b, d) / 1024 / len(m)) ** 0.5
+        error = float(margin_limit(b, d)) * deviation(b, d, 1024 * len(m))
         assert abs(m.mean() - float(law)) <= norm.isf(FAIL / 2) * error, (b, d)
 
 
@@ -293,6 +296,59 @@ def test_roles_shared_by_levels_cannot_tell_path_12_from_21(seed: int) -> None:
     assert abs(fold_margin(leaves, roles, 1, 2) - 0.5) <= 7 * (5 / N) ** 0.5 / 2
 
 
+def chain_margins(b: int, D: int, N: int, seed: int) -> tuple[list[float], float]:
+    """A chain in numpy from the same draws, and the shortest sum in units of √b."""
+    words = generator(seed)
+    roles = numpy_signs(draw_words((D, b, 1), N, words), N)[:, :, 0]
+    leaves = numpy_signs(draw_words((b + (D - 1) * (b - 1), 1), N, words), N)[:, 0] / N**0.5
+    pair, found, lengths = (leaves[:b], leaves[[1, 0, *range(2, b)]]), [], []
+    for d in range(D):
+        beside = leaves[b + (d - 1) * (b - 1) :][: b - 1]
+        sums = [(roles[d] * (x if d == 0 else np.vstack([x[None], beside]))).sum(0) for x in pair]
+        lengths += [np.linalg.norm(x) / b**0.5 for x in sums]
+        T, edited = pair = tuple(x / np.linalg.norm(x) for x in sums)
+        found.append(1 - T @ edited)
+    return found, min(lengths)
+
+
+@given(seeds, branches, st.integers(1, 5), st.integers(200, 700))
+@settings(max_examples=40)
+def test_a_chain_puts_single_leaves_beside_the_path(seed: int, b: int, D: int, N: int) -> None:
+    expected, shortest = chain_margins(b, D, N, seed)
+    assume(shortest >= 0.5)
+    got = margins(b, D, N, 1, generator(seed), chain=True, dtype=torch.float64)[:, 0].numpy()
+    assert np.abs(got - expected).max() <= 4 * rounding(b, D, N, DOUBLE) + 2 * (N + 4) * DOUBLE
+
+
+def test_a_chain_has_the_margins_of_the_full_tree() -> None:
+    """The proof of Theorem 3.3 asks of the children beside the path only that they are unit and independent."""
+    N, n = 1024, 4000
+    for b in (2, 3):
+        low, high = interval(n)
+        for d, m in enumerate(margins(b, 6, N, n, generator(b), chain=True).numpy(), start=1):
+            limit, σ = float(margin_limit(b, d)), deviation(b, d, N)
+            assert low <= m.var(ddof=1) / (limit * σ) ** 2 <= high, (b, d)
+            assert abs(m.mean() / limit - 1 - float(mean_correction(b, d)) / N) <= norm.isf(FAIL / 2) * σ / n**0.5, (b, d)
+
+
+def test_noise_flips_a_comparison_as_often_as_predicted() -> None:
+    """<T + η g / √N, T − T'> is m plus η √(2 m / N) times a normal number, as ‖T − T'‖² = 2 m."""
+    b, D, N, η, n = 2, 6, 256, 1.0, 2000
+    g = generator(3)
+    wrong, expected, variance = 0.0, 0.0, 0.0
+    for seed in range(20):
+        leaves, roles = tree(seed, b, D, N)
+        T, edited = fold(leaves, roles), fold(edit(leaves), roles)
+        m = float(1 - T @ edited)
+        noise = torch.randn(n, N, generator=g, dtype=torch.float64) * η / N**0.5
+        wrong += float(((T + noise) @ (T - edited) < 0).sum())
+        p = norm.cdf(-((m * N / 2) ** 0.5) / η)
+        expected, variance = expected + n * p, variance + n * p * (1 - p)
+    # Bernstein: P(|W − E W| > t) <= 2 exp(−t² / (2 (variance + t / 3))), solved for 1e-9.
+    L = np.log(2e9)
+    assert abs(wrong - expected) <= L / 3 + (L**2 / 9 + 2 * variance * L) ** 0.5
+
+
 @given(st.integers(2, 12), st.integers(25, 10**7))
 def test_resolvable_depth_is_the_last_depth_above_the_floor(b: int, N: int) -> None:
     above = [D for D in range(30) if Fraction(2, b**D) ** 2 >= Fraction(100, N)]
@@ -314,6 +370,16 @@ def test_published_values_of_the_staircase() -> None:
     assert noise_floor(400) == 0.5 == margin_limit(2, resolvable_depth(2, 400))
 
 
+@given(branches, st.integers(1, 6), st.sampled_from([512, 1280, 8192, 65536]))
+def test_the_picture_of_shares_keeps_to_the_numbers(b: int, D: int, N: int) -> None:
+    """Filled boxes shrink by b from one depth to the next down to one pixel; points are hollow beyond the resolvable depth."""
+    drawn = shares(b, D, N)
+    boxes = [float(width) for width in re.findall(r'width="([\d.]+)" height="34" fill="#c2410c"', drawn)]
+    assert boxes == [float(f"{max(boxes[0] / b**d, 1):g}") for d in range(D + 1)]
+    assert drawn.count('r="5" fill="#fff"') == max(0, D - resolvable_depth(b, N))
+    assert f">1/{b**D:,}<" in drawn
+
+
 BAD = [
     (lambda g: margins(1, 2, 64, 1, g), "b = 1"),
     (lambda g: margins(128, 1, 64, 1, g), "b = 128"),
@@ -330,6 +396,7 @@ BAD = [
     (lambda g: margin_limit(2, 0), "depth D = 0"),
     (lambda g: relative_variance(2, 0), "depth D = 0"),
     (lambda g: mean_correction(2, 0), "depth D = 0"),
+    (lambda g: deviation(2, 1, 0), "N = 0"),
     (lambda g: noise_floor(0), "N = 0"),
     (lambda g: resolvable_depth(1, 100), "b = 1"),
     (lambda g: resolvable_depth(2, 24), "N = 24"),
