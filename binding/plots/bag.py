@@ -9,8 +9,8 @@ from matplotlib.axes import Axes
 from binding.plots import BLUE, GREEN, INK, ORANGE, label_line
 from binding.plots.light import box, picture, text
 
-CELL, ROW = 50, 30
-"""Pixels of a cell of :func:`exchanges`, across and down."""
+CELL, ROW, LEFT = 50, 30, 84
+"""Pixels of a cell of :func:`exchanges`, across and down, and of the words beside the cells."""
 
 
 def plane(x: np.ndarray) -> np.ndarray:
@@ -41,16 +41,17 @@ def exchanges(words: Sequence[str], d: np.ndarray, top: float) -> str:
     parts = []
     for i in range(1, n):
         y = (i - 1) * ROW
-        parts.append(text(CELL + 14, y + 20, words[i], text_anchor="end"))
+        parts.append(text(LEFT - 6, y + 20, words[i], text_anchor="end"))
         for j in range(i):
             share = min(d[i, j] / top, 1.0)
             shade = "#" + "".join(f"{round(255 + (int(BLUE[k : k + 2], 16) - 255) * share):02x}" for k in (1, 3, 5))
-            x = CELL + 20 + j * CELL
+            x = LEFT + j * CELL
             parts.append(box(x, y + 1, CELL - 2, ROW - 2, fill=shade, stroke=BLUE, stroke_width=0.6))
-            number = "0" if d[i, j] == 0 else f"{d[i, j]:.2f}"
-            parts.append(text(x + CELL / 2 - 1, y + 20, number, text_anchor="middle", fill="#fff" if share > 0.5 else INK))
-    parts += [text(CELL + 20 + (j + 0.5) * CELL - 1, (n - 1) * ROW + 18, words[j], text_anchor="middle") for j in range(n - 1)]
-    return picture(CELL + 24 + (n - 1) * CELL, (n - 1) * ROW + 26, *parts)
+            parts.append(
+                text(x + CELL / 2 - 1, y + 20, _number(d[i, j]), text_anchor="middle", fill="#fff" if share > 0.9 else INK)
+            )
+    parts += [text(LEFT + (j + 0.5) * CELL - 1, (n - 1) * ROW + 18, words[j], text_anchor="middle") for j in range(n - 1)]
+    return picture(LEFT + 4 + (n - 1) * CELL, (n - 1) * ROW + 26, *parts)
 
 
 def exchanges_alt(words: Sequence[str], d: np.ndarray) -> str:
@@ -59,8 +60,12 @@ def exchanges_alt(words: Sequence[str], d: np.ndarray) -> str:
     caption = " ".join(words)
     if all(d[pair] == 0 for pair in pairs):
         return f"Two words of “{caption}” exchanged: the distance is exactly 0 for each of the {len(pairs)} pairs."
-    said = ", ".join(f"{words[j]} and {words[i]} {d[i, j]:.2f}" for i, j in pairs)
+    said = ", ".join(f"{words[j]} and {words[i]} {_number(d[i, j])}" for i, j in pairs)
     return f"Distance after two words of “{caption}” are exchanged: {said}."
+
+
+def _number(distance: float) -> str:
+    return "0" if distance == 0 else f"{distance:.2f}"
 
 
 def layers(ax: Axes, curves: Mapping[str, np.ndarray]) -> list[Any]:

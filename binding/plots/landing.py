@@ -26,7 +26,7 @@ def moves(caption: str, same: Mapping[str, float], other: Mapping[str, float]) -
             parts += [
                 text(4, y, words),
                 box(5, y + 6, length, 11, stroke_width=2, **look),
-                text(length + 12, y + 16.5, f"{distance:.3f}", font_weight="bold"),
+                text(length + 12, y + 16.5, _number(distance), font_weight="bold"),
             ]
             y += ROW
         y += 8
@@ -35,5 +35,9 @@ def moves(caption: str, same: Mapping[str, float], other: Mapping[str, float]) -
 
 def moves_alt(caption: str, same: Mapping[str, float], other: Mapping[str, float]) -> str:
     """What :func:`moves` shows, in words and numbers."""
-    said = [", ".join(f"“{words}” {distance:.3f}" for words, distance in group.items()) for group in (same, other)]
+    said = [", ".join(f"“{words}” {_number(distance)}" for words, distance in group.items()) for group in (same, other)]
     return f"Distances from “{caption}”. The same scene in other words: {said[0]}. Another scene: {said[1]}."
+
+
+def _number(distance: float) -> str:
+    return "exactly 0" if distance == 0 else f"{distance:.3f}"
