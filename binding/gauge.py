@@ -270,7 +270,7 @@ def contrast(image: Floats, u: Floats, v: Floats, noise: float) -> Floats:
 
 
 def contrast_bound(p: float, noise: float, N: int) -> float:
-    """An upper bound on the error of :func:`contrast`: x / (1 + x) with x = (2 (1 + 2η²)² / r − 1) / N and r = (2p(1 − p))².
+    """An upper bound on the error of :func:`contrast`: x / (1 + x) with x = (2 (1 + 2η²)² − r) / (r N) and r = (2p(1 − p))².
 
     Cantelli's inequality; the N summands are independent with mean r / 2 and second moment r (1 + 2η²)² / 2.
     One where r = 0: dense codes, or none at all.
@@ -278,7 +278,7 @@ def contrast_bound(p: float, noise: float, N: int) -> float:
     r = (2 * check_chance(p, "p") * (1 - p)) ** 2
     if r == 0:
         return 1.0
-    x = (2 * (1 + 2 * check_noise(noise) ** 2) ** 2 / r - 1) / check_count(N, "N")
+    x = (2 * (1 + 2 * check_noise(noise) ** 2) ** 2 - r) / (r * check_count(N, "N"))
     return x / (1 + x)
 
 

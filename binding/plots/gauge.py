@@ -175,16 +175,20 @@ def who_decides(ax: Axes, p: float, noise: float, N: int, trials: int) -> list[t
     return rows
 
 
-def against_noise(ax: Axes, measured: Mapping[str, Sequence[float]], noises: Sequence[float], trials: int) -> list[Any]:
-    """Accuracy against noise, one line a code; bars of two standard deviations of a mean of ``trials`` decisions."""
+def against_noise(
+    ax: Axes, measured: Mapping[str, Sequence[float]], tied: Sequence[float], noises: Sequence[float], trials: int
+) -> list[Any]:
+    """Accuracy against noise, one line a code, with bars of two standard deviations of a mean of ``trials`` decisions.
+
+    ``tied`` is the energy matcher on dense codes: every decision is a tie, so there is nothing to vary and it has no bars.
+    """
     artists: list[Any] = []
-    styles = zip(measured.items(), PALETTE, MARKERS, [*LINES, *LINES], strict=False)
-    for (label, values), color, marker, line in styles:
+    for (label, values), color, marker, line in zip(measured.items(), PALETTE, MARKERS, LINES, strict=False):
         spread = 2 * np.sqrt(np.array(values) * (1 - np.array(values)) / trials)
         artists.append(ax.errorbar(noises, values, spread, color=color, marker=marker, ls=line, capsize=3, label=label))
-    ax.axhline(0.5, color=INK, lw=1, ls=":")
+    artists += ax.plot(noises, tied, marker="v", ms=5, color=INK, lw=1, label="energy, dense")
     ax.set(xlabel="noise η", ylabel="accuracy", ylim=(0.42, 1.04))
-    ax.legend(fontsize=9, loc="center right")
+    ax.legend(fontsize=9, loc="center left", bbox_to_anchor=(0.02, 0.5))
     return artists
 
 
@@ -240,5 +244,5 @@ def support_from_products(ax: Axes, degrees: Sequence[int], measured: Mapping[fl
     ax.set_xscale("log", base=2)
     ax.set_xticks(degrees, [str(d) for d in degrees])
     ax.set(xlabel="pairs that each atom was shown in, d", ylabel="accuracy", ylim=(0.42, 1.04))
-    ax.legend(fontsize=9, loc="lower right")
+    ax.legend(fontsize=9, loc="center left", bbox_to_anchor=(0.02, 0.6))
     return artists
