@@ -13,12 +13,12 @@ from typing import NamedTuple
 import numpy as np
 import torch
 from numpy.polynomial.hermite import hermgauss
-from scipy.stats import binom
+from scipy.special import gammaln, xlog1py, xlogy
 
 from binding.numerics import check_finite, chunks, gaussian, signs
 
-NODES = 128
-"""Gauss–Hermite nodes; :func:`gaussian_loss` says how exact they are."""
+NODES = ((32, 2.0), (64, 4.0), (128, float("inf")))
+"""Gauss–Hermite nodes, and the largest variance for which they are used."""
 
 
 def loss(m: torch.Tensor) -> torch.Tensor:
@@ -78,11 +78,13 @@ class Throttle(NamedTuple):
     """E M*, what the reversal loses there."""
 
     def blind_gap(self, rate: float) -> float:
-        """L_π(S̄) − L_π(S*) = (1 − π) c₁ + π (log 2 − E ℓ(M*))  (L, Theorems K.1 and K.2)."""
+        """L_π(S̄) − L_π(S*) = (1 − π) c₁ + π (log 2 − E ℓ(M*)) (L, Theorems K.1–K.4)."""
+        _check_rate(rate)
         return (1 - rate) * self.c1 + rate * self.reward
 
     def reversed_gap(self, rate: float) -> float:
-        """L_π(S^σ) − L_π(S*) = (1 − π) c₀ + π E M*  (L, Theorems K.3 and K.4)."""
+        """L_π(S^σ) − L_π(S*) = (1 − π) c₀ + π E M* (L, Theorems K.1–K.4)."""
+        _check_rate(rate)
         return (1 - rate) * self.c0 + rate * self.cost
 
 
@@ -107,20 +109,36 @@ def rounding(s: Scores) -> float:
     return 6 * (len(s.own) + 8) * float(np.finfo(float).eps) * (log(2) + reach)
 
 
-def offset_bound(s: Scores, unrelated: torch.Tensor) -> float:
-    """E[ℓ(γ); c' unrelated], γ = min(S(I, c), S(I, σc)) − max(S(I, c'), S(I, σc')), from scores (n) and a mask (n).
+class Offsets(NamedTuple):
+    """What the offsets are made of (theorem `th-separation`): |c₁ − reward| ≤ rest and |c₀ − cost| ≤ rest, in nats."""
 
-    γ is the lead of the right vocabulary, in its worse pairing, over the wrong one in its better pairing. ``unrelated`` says
-    where c' is neither c nor σc. Theorem `th-separation`: without these draws, c₁ and c₀ are what chance hits of the swap give.
-    Raises ``ValueError`` for a mask of another shape.
+    reward: float
+    """E[log 2 − ℓ(M*); c' = σc], what the average loses where an independent caption hits the swap by chance."""
+    cost: float
+    """E[M*; c' = σc], what the reversal loses there."""
+    rest: float
+    """E[ℓ(γ); c' ∉ {c, σc}], what all other captions can add; :func:`lead` is γ."""
+
+
+def lead(s: Scores) -> torch.Tensor:
+    """γ = min(S(I, c), S(I, σc)) − max(S(I, c'), S(I, σc')): the right words, paired worse, over the wrong, paired better."""
+    return torch.minimum(s.own, s.swap) - torch.maximum(s.other, s.other_swap)
+
+
+def offsets(s: Scores, same: torch.Tensor, hit: torch.Tensor) -> Offsets:
+    """The parts of c₁ and c₀, from scores and two masks (n): ``same`` where c' = c, ``hit`` where c' = σc.
+
+    Raises ``ValueError`` for masks of another shape or that overlap, for no draws, or scores that are not finite.
     """
     _check_scores(s)
-    if unrelated.shape != s.own.shape or unrelated.dtype != torch.bool:
-        raise ValueError(
-            f"unrelated has shape {tuple(unrelated.shape)} of {unrelated.dtype}; give one bool for each of {len(s.own)} draws"
-        )
-    lead = torch.minimum(s.own, s.swap) - torch.maximum(s.other, s.other_swap)
-    return float((loss(lead) * unrelated).mean())
+    for name, mask in (("same", same), ("hit", hit)):
+        if mask.shape != s.own.shape or mask.dtype != torch.bool:
+            raise ValueError(f"{name} has shape {tuple(mask.shape)} of {mask.dtype}; give a bool for each of {len(s.own)} draws")
+    if (same & hit).any():
+        raise ValueError(f"draw {int((same & hit).nonzero()[0])} is both the caption and its swap; σc ≠ c is needed")
+    m = margin(s)
+    parts = ((log(2) - loss(m)) * hit, m * hit, loss(lead(s)) * ~(same | hit))
+    return Offsets(*(float(part.mean()) for part in parts))
 
 
 def implicit_rate(counts: Sequence[int], swap: Sequence[int]) -> Fraction:
@@ -212,11 +230,12 @@ def draw_scores(
 def gaussian_loss(mean: torch.Tensor, variance: torch.Tensor) -> torch.Tensor:
     """E ℓ(m) for m ~ N(mean, variance), by Gauss–Hermite: Σ_j w_j ℓ(mean + √(2 variance) x_j) / √π, (*) × 2 → (*).
 
-    With ``NODES`` nodes within 1e-9 of adaptive quadrature up to variance 9. Raises ``ValueError`` for a negative variance.
+    Within 1e-10 of adaptive quadrature up to a variance of 9, and within 1e-6 up to 25. Raises ``ValueError`` for a negative one.
     """
     if (variance < 0).any():
-        raise ValueError(f"variance {float(variance.min()):.3g} is negative")
-    nodes, weights = (torch.as_tensor(x) for x in hermgauss(NODES))
+        raise ValueError(f"variance {float(variance.min()):.3g} is negative; give a squared standard deviation")
+    number = next(number for number, largest in NODES if variance.max() <= largest)
+    nodes, weights = (torch.as_tensor(x) for x in hermgauss(number))
     total = torch.zeros_like(mean)
     for x, w in zip(nodes, weights, strict=True):
         total += w * loss(mean + (2 * variance).sqrt() * x)
@@ -308,8 +327,9 @@ def expected_log(batch: int, p: float) -> float:
     Raises ``ValueError`` for a batch below 2 or a p outside [0, 1].
     """
     _check_batch(batch, p)
-    m = np.arange(batch)
-    return float((binom.pmf(m, batch - 1, p) * np.log1p(m)).sum())
+    n, m = batch - 1, np.arange(batch)
+    choices = gammaln(n + 1) - gammaln(m + 1) - gammaln(n - m + 1)
+    return float((np.exp(choices + xlogy(m, p) + xlog1py(n - m, -p)) * np.log1p(m)).sum())
 
 
 def linear_bound(batch: int, p: float) -> float:
