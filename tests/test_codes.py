@@ -511,6 +511,14 @@ def test_two_simplices_reach_the_ceiling(seed: int, M: int, K: int, k: int) -> N
         assert (found - ceiling(k, M, K)).abs().max() <= rounding(M * K, k)
 
 
+def test_two_atoms_of_unequal_length_can_beat_the_ceiling() -> None:
+    """At k = 2 the theorem needs equal lengths: cube roots of unity at (o + a) mod 3 turn every caption into its opposite."""
+    turn = 2 * math.pi / 3 * (torch.arange(3)[:, None] + torch.arange(3)).double()
+    found = every_swap(torch.stack([turn.cos(), turn.sin()], dim=-1), 2)
+    assert (found - 2).abs().max() <= rounding(2, 2)
+    assert ceiling(2, 3, 3) < 2
+
+
 @given(st.integers(3, 9), st.integers(0, 9), st.integers(0, 9))
 def test_ceiling_is_between_two_over_k_and_one(k: int, more: int, other: int) -> None:
     """What the proof for k ≥ 3 uses, in exact arithmetic, and that orthogonal codes lose little."""
