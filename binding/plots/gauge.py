@@ -229,7 +229,7 @@ def thresholds(ax: Axes, n: int, degrees: Sequence[float], simulated: Sequence[t
     for x, text in ((1.0, "1"), (np.log(n), "log n")):
         ax.axvline(x, color=SOFT, lw=1)
         artists.append(ax.text(x + 0.08, 0.03, text, color=INK, fontsize=9))
-    ax.set(xlabel="mean number of pairs an atom is shown in, ρn", ylabel="share", xlim=(0, 7), ylim=(0, 1.05))
+    ax.set(xlabel="mean number of pairs a word is shown in, ρn", ylabel="share", xlim=(0, 7), ylim=(0, 1.05))
     ax.legend(fontsize=9, loc=(0.5, 0.13))
     return artists
 
@@ -243,6 +243,6 @@ def support_from_products(ax: Axes, degrees: Sequence[int], measured: Mapping[fl
     ax.axhline(0.5, color=INK, lw=1, ls=":")
     ax.set_xscale("log", base=2)
     ax.set_xticks(degrees, [str(d) for d in degrees])
-    ax.set(xlabel="pairs that each atom was shown in, d", ylabel="accuracy", ylim=(0.42, 1.04))
+    ax.set(xlabel="pairs that each word was shown in, d", ylabel="accuracy", ylim=(0.42, 1.04))
     ax.legend(fontsize=9, loc="center left", bbox_to_anchor=(0.02, 0.6))
     return artists
