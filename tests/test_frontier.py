@@ -8,6 +8,7 @@ form a√(1 − b²/4) + b√(1 − a²/4) has slopes of at most 1 for a, b ≤ 
 
 import math
 from collections.abc import Callable
+from itertools import combinations
 
 import numpy as np
 import pytest
@@ -16,7 +17,10 @@ from hypothesis import strategies as st
 from scipy.optimize import minimize, nnls
 
 from binding import frontier
+from binding.claims import ledger
+from binding.encoders import minilm
 from binding.numerics import unit
+from binding.scenes import quartets
 
 U = 2.0**-53
 DELTAS = st.one_of(st.floats(0, 2), st.floats(-12, 0).map(lambda x: 10.0**x))
@@ -334,6 +338,44 @@ def test_the_published_numbers_of_figure_11_fit_together() -> None:
     assert abs(float(frontier.cap_published(0.112)) - 0.947) <= 5e-4
     assert abs(float(frontier.cap(0.112)) - 0.920) <= 5e-4
     assert 0.12 < frontier.spread_of_caps(0.1115, 0.9365) < frontier.spread_of_caps(0.1125, 0.9355) < 0.16
+
+
+def test_at_delta_zero_nothing_is_left() -> None:
+    """Kang et al.'s collapse as a corner of the region: exactly 0, and the only δ whose cap is 0."""
+    assert frontier.cap(0.0) == frontier.cap_published(0.0) == frontier.pair_cap(0.0, 0.0) == frontier.least_delta(0.0) == 0
+    anchor, t, t_swap, image = frontier.extremal(0.0, 5)
+    assert (t == anchor).all() and (t_swap == anchor).all() and image @ (t - t_swap) == 0
+    assert frontier.cap(5e-324) > 0
+
+
+def test_usage_of_the_real_encoder_by_another_path() -> None:
+    """The ledger's usages from the encoder's own output, 1 − ⟨t, t̄⟩ and 2 sin φ; float32 outputs differ by at most ROUNDING."""
+    encode, row = minilm(), ledger()["frontier.anchors"]
+    drawn = quartets("colour", 40, np.random.default_rng(0))
+    x = encode([text for q in drawn for text in (*q.captions, *(a.text for a in q.anchors))]).astype(float).reshape(40, -1, 384)
+    t, paraphrases = x[:, :4], np.moveaxis(x[:, 4:], 1, 0)
+    d = np.linalg.norm(t[:, 0] - t[:, 2], axis=-1)
+    centroid = unit(t.mean(1))
+    tightest = np.array([_nearest_of_hull(four) for four in t])
+    found = []
+    for anchor in (*paraphrases, centroid, tightest):
+        cosines = (t * anchor[:, None]).sum(-1).min(1)
+        caps = 2 * np.sin(np.arccos(cosines))
+        assert (1 / caps).mean() <= 10
+        found.append(float((d / caps).mean()))
+    assert [a.name for a in drawn[0].anchors] == ["one_each", "in", "semicolon", "named", "list", "words", "no_attributes"]
+    assert np.abs(np.array(found) - row.expected).max() <= row.tolerance
+
+
+def _nearest_of_hull(points: np.ndarray) -> np.ndarray:
+    """Direction of the point of the hull nearest to 0, by trying all faces: p = Σ w t with Gram matrix times w constant."""
+    found = []
+    for size in range(1, len(points) + 1):
+        for face in map(list, combinations(range(len(points)), size)):
+            w = np.linalg.solve(points[face] @ points[face].T, np.ones(size))
+            if (w >= 0).all():
+                found.append(w @ points[face] / w.sum())
+    return unit(min(found, key=np.linalg.norm))
 
 
 EAST, NORTH = np.array([1.0, 0.0]), np.array([0.0, 1.0])

@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
+from matplotlib.patches import Circle, Ellipse
 from scipy.spatial import ConvexHull
 
 from binding.frontier import cap, cap_published
@@ -23,13 +24,14 @@ def sphere(ax: Axes, delta: float, apart: float) -> list[Any]:
     height, radius = 1 - delta, np.sqrt(delta * (2 - delta))
     turn = np.linspace(0, 2 * np.pi, 49)
     rim = _project(radius * np.sin(turn), radius * np.cos(turn), np.full_like(turn, height))
-    side = np.linspace(0, 2 * np.pi, 73)
-    outline = np.stack([np.cos(side), np.sin(side)])
+    outline = np.stack([np.cos(turn), np.sin(turn)])
     inside = outline[:, outline[1] * np.cos(ELEVATION) >= height]  # points of the outline that lie in the cap
     hull = np.hstack([rim, inside]).T
-    hull = hull[ConvexHull(hull).vertices].T
-    artists: list[Any] = [*ax.plot(*outline, color=SOFT, lw=1), *ax.fill(*hull, color=SOFT, alpha=0.25, lw=0)]
-    artists += ax.plot(*rim, color=SOFT, lw=1)
+    artists: list[Any] = ax.fill(*hull[ConvexHull(hull).vertices].T, color=SOFT, alpha=0.25, lw=0)
+    squeezed = 2 * radius * np.sin(ELEVATION)
+    for curve in (Circle((0, 0), 1), Ellipse((0, height * np.cos(ELEVATION)), 2 * radius, squeezed)):
+        curve.set(fill=False, ec=SOFT, lw=1)
+        artists.append(ax.add_patch(curve))
     half = np.radians(apart) / 2
     chord = 2 * radius * np.sin(half)
     left, right = (_project(sign * chord / 2, radius * np.cos(half), height) for sign in (-1, 1))
@@ -48,8 +50,8 @@ def sphere(ax: Axes, delta: float, apart: float) -> list[Any]:
     artists += ax.plot(*np.stack([left, right], axis=1), color=INK, lw=3, zorder=3)
     rows = (
         (f"chord {chord:.3f}", chord, INK, "-"),
-        (f"exact cap {float(cap(delta)):.3f}", float(cap(delta)), PURPLE, "-"),
-        (f"published cap {float(cap_published(delta)):.3f}", float(cap_published(delta)), RED, "--"),
+        (f"exact {float(cap(delta)):.3f}", float(cap(delta)), PURPLE, "-"),
+        (f"published {float(cap_published(delta)):.3f}", float(cap_published(delta)), RED, "--"),
     )
     for row, (name, length, color, line) in enumerate(rows):
         y = -1.3 - 0.27 * row
@@ -57,7 +59,7 @@ def sphere(ax: Axes, delta: float, apart: float) -> list[Any]:
         artists.append(ax.text(-1.55, y, name, color=color, ha="right", va="center"))
     for tip in (left, right):
         artists += ax.plot([tip[0], tip[0]], [tip[1], -1.3], ":", color=SOFT, lw=1, zorder=1)
-    ax.set(xlim=(-3.4, 1.5), ylim=(-2, 1.25), aspect="equal")
+    ax.set(xlim=(-3.2, 1.5), ylim=(-2, 1.25), aspect="equal")
     ax.axis("off")
     return artists
 
