@@ -56,7 +56,7 @@ class Explorer(ipywidgets.VBox):
 
 
 def explore(
-    draw: Callable[..., Figure],
+    draw: Callable[..., Figure | str],
     *,
     alt: Callable[..., str],
     labels: Mapping[str, str] | None = None,
@@ -64,7 +64,7 @@ def explore(
 ) -> Explorer:
     """A picture with one slider an axis, which moves on the static site and in JupyterLab alike.
 
-    ``draw(**values)`` gives the figure and ``alt(**values)`` its alternative text for every point of the grid
+    ``draw(**values)`` gives the figure (or SVG text) and ``alt(**values)`` its alternative text for every point of the grid
     ``axes[0] × axes[1] × …``; with scripts off, the first frame shows. ``labels`` names the sliders (``\\(δ\\)`` is typeset).
 
     Raises ``ValueError`` for no axis, more than three, an axis with fewer than two values or with two values of the same

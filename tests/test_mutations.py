@@ -61,7 +61,7 @@ FAULTS = [
         "order_blind or exact_zero or multiset_and_nothing",
     ),
     (
-        "encoders.py",
+        "embeddings.py",
         "np.argsort(rows), axis=axis)",
         "rows, axis=axis)",
         "test_encoders.py",
@@ -69,6 +69,33 @@ FAULTS = [
     ),
     ("encoders.py", " * int(positions)", "", "test_encoders.py", "without_positions"),
     ("encoders.py", "if found != digest:", "if not found:", "test_encoders.py", "only_the_named_weights"),
+    # The codes of the middle chapters.
+    (
+        "codes.py",
+        "return 2 * leak.interaction / pooled_square",
+        "return leak.interaction / pooled_square",
+        "test_codes.py",
+        "walsh_codes_sit",
+    ),
+    ("codes.py", "5 - 10 / k + 8 / k**2", "5 - 10 / k + 7 / k**2", "test_codes.py", "spread_and_bias"),
+    ("codes.py", "(M - 1) * (K - 1) + k - 1))", "(M - 1) * (K - 1) + k))", "test_codes.py", "two_simplices"),
+    ("depth.py", "return Fraction(2, b**D)", "return Fraction(2, b ** (D + 1))", "test_depth.py", "limit"),
+    (
+        "depth.py",
+        "5 - Fraction(10, b) + Fraction(8, b**2)",
+        "5 - Fraction(10, b) + Fraction(8, b)",
+        "test_depth.py",
+        "corrections",
+    ),
+    ("depth.py", "return 25 * b ** (2 * D)", "return 25 * b ** (2 * D) + 1", "test_depth.py", "exact_powers"),
+    ("gauge.py", "return linear(image**2, T**2)", "return linear(image, T)", "test_gauge.py", "without_an_answer"),
+    (
+        "gauge.py",
+        "image, template(u, swapped(v)))",
+        "image, template(u, v))",
+        "test_gauge.py",
+        "changes_sign_with_the_caption or plain_matcher",
+    ),
     # A check that lets everything pass.
     (
         "claims.py",
@@ -123,7 +150,7 @@ def run(folder, test, names):
 
 
 @pytest.mark.parametrize(
-    ("file", "sound", "faulty", "test", "names"), FAULTS, ids=lambda value: value if value.isidentifier() else ""
+    ("file", "sound", "faulty", "test", "names"), FAULTS, ids=[f"{number}-{fault[0]}" for number, fault in enumerate(FAULTS)]
 )
 def test_a_planted_fault_turns_a_test_red(copy, file, sound, faulty, test, names):
     path = copy / "binding" / file
