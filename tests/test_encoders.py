@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 
 from binding import encoders
 from binding.claims import ledger, verify
-from binding.encoders import ROUNDING, Encoder, MiniLM, check_captions, check_embeddings, distance, distances, minilm, save_npz
+from binding.embeddings import batches
+from binding.encoders import ROUNDING, Encoder, MiniLM, check_embeddings, distance, distances, minilm
 from binding.scenes import families, quartets
 
 U32 = 2.0**-24
@@ -67,33 +68,6 @@ def test_an_encoder_refuses_bad_captions(encoder: Encoder, fault: str) -> None:
         encoder(FAULTS[fault])
 
 
-@pytest.mark.parametrize("fault", FAULTS)
-def test_bad_captions_are_named(fault: str) -> None:
-    named = {"no captions": "empty", "bare string": "'a red car'", "blank": "caption 1 is blank", "no string": "caption 1 is 3"}
-    with pytest.raises(ValueError, match=named[fault]):
-        check_captions(FAULTS[fault])
-
-
-@pytest.mark.parametrize(
-    ("x", "message"),
-    [
-        ([[1.0]], "list"),
-        (np.eye(2, dtype=int), "int"),
-        (np.ones(3), "shape"),
-        (np.eye(3), "shape"),
-        (np.zeros((2, 0)), "shape"),
-        (np.array([[1.0, 0.0], [np.nan, 0.0]]), "NaN"),
-        (np.array([[1.0, 0.0], [0.6, 0.9]]), "row 1"),
-    ],
-)
-def test_what_a_foreign_encoder_returns_is_checked(x: np.ndarray, message: str) -> None:
-    with pytest.raises(ValueError, match=message):
-        check_embeddings(x, 2)
-    with pytest.raises(ValueError, match=message):
-        distance(lambda captions: x, "a cat", "a dog")
-    assert check_embeddings(np.eye(2), 2) is not None
-
-
 def test_minilm_is_what_sentence_transformers_computes() -> None:
     captions = quartet_captions(4)
     by_library = np.concatenate([minilm()._model.encode([c], show_progress_bar=False) for c in captions])
@@ -132,17 +106,8 @@ def test_a_small_memory_budget_changes_rounding_only(monkeypatch: pytest.MonkeyP
     captions = quartet_captions(2)
     x = minilm()(captions)
     monkeypatch.setenv("BINDING_MEMORY_MB", "1")
-    assert len(encoders._batches([12] * 10)) > 1
+    assert len(batches([12] * 10, minilm()._row_bytes)) > 1
     assert np.linalg.norm(minilm()(captions) - x, axis=1).max() <= ROUNDING
-
-
-@given(st.lists(st.integers(1, 256), min_size=1, max_size=300))
-def test_batches_hold_every_row_once_and_like_lengths_together(lengths: list[int]) -> None:
-    batches = encoders._batches(lengths)
-    assert sorted(row for rows in batches for row in rows) == list(range(len(lengths)))
-    assert max(map(len, batches)) <= encoders.BATCH
-    in_turn = [lengths[row] for rows in batches for row in rows]
-    assert in_turn == sorted(in_turn)
 
 
 def test_bag_of_words_collapse_is_an_exact_zero() -> None:
@@ -199,16 +164,6 @@ def test_without_positions_every_layer_is_a_bag_of_words() -> None:
 def test_without_positions_any_order_of_the_words_is_the_same(words: list[str]) -> None:
     x = minilm().layers(["a red car and blue dog", " ".join(words)], positions=False)
     assert np.linalg.norm(x[:, 0] - x[:, 1], axis=1).max() <= ROUNDING
-
-
-@given(st.integers(1, 6), st.integers(1, 8), st.integers(0, 2**32 - 1))
-def test_distances_are_a_metric(n: int, dimension: int, seed: int) -> None:
-    x = np.random.default_rng(seed).standard_normal((n, dimension))
-    d = distances(x)
-    assert np.array_equal(d, d.T)
-    assert (np.diag(d) == 0).all()
-    assert (d[:, None] <= (d[:, :, None] + d[None]) * (1 + 4 * (dimension + 4) * 2.0**-53)).all(), "triangle, up to rounding"
-    assert d[0, -1] == pytest.approx(math.dist(x[0], x[-1]), rel=(dimension + 4) * 2.0**-52, abs=0)
 
 
 def test_distance_is_that_of_the_two_rows() -> None:
@@ -286,13 +241,6 @@ def test_nothing_in_a_cache_entry_is_run(tmp_path: Path) -> None:
     np.savez(entry, embeddings=np.array([Trap(mark)]))
     assert np.array_equal(model(CAPTIONS), x)
     assert not mark.exists()
-
-
-def test_a_file_is_written_whole_or_not_at_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(encoders.os, "replace", lambda *_: (_ for _ in ()).throw(OSError("disk full")))
-    with pytest.raises(OSError, match="disk full"):
-        save_npz(tmp_path / "x.npz", x=np.ones(2))
-    assert list(tmp_path.iterdir()) == []
 
 
 def test_loading_is_silent_and_opens_no_connection(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> None:
