@@ -20,36 +20,34 @@ Found = Mapping[int, np.ndarray]
 def shares(b: int, D: int, N: int) -> str:
     """The root code, cut along the path to an edit at depth D (after Figure 1), and the margin that this leaves, as an SVG image.
 
-    Row d is what the edit shares at depth d; filled, the b^{−d} that it keeps. On the right the margin 2 b^{−d} with two standard
-    deviations on a logarithmic scale; a dashed line is the floor 10/√N, and points are hollow beyond it.
+    Row d is what the edit shares at depth d; filled, the b^{−d} that it keeps. On the right the margin 2 b^{−d} on a logarithmic
+    scale; a dashed line is the floor 10/√N, and points are hollow beyond it.
     """
-    top, height, left, width = 26, 34, 22, 230
+    top, height, left, width = 26, 34, 24, 176
     bottom = top + height * (D + 1)
     floor = _at(noise_floor(N))
-    parts = [text(0, 15, "depth"), text(left + 40, 15, "the edit keeps"), text(350, 15, "margin")]
+    parts = [text(0, 15, "depth"), text(left + 40, 15, "the edit keeps"), text(290, 15, "margin")]
     parts += [_line(floor, top, floor, bottom + 6, BLUE, "6 4")]
     for d in range(D + 1):
         y, kept = top + height * d, width * float(b) ** -d
         parts.append(text(left - 8, y + 22, str(d), text_anchor="end"))
         parts += [box(left + i * kept, y, kept, height, fill="#fff", stroke=SOFT) for i in range(1, b if d else 1)]
         parts.append(box(left, y, max(kept, 1), height, fill=ORANGE, stroke=INK))
-        parts.append(text(left + width + 66, y + 22, f"1/{b**d:,}" if d else "all", text_anchor="end"))
+        parts.append(text(left + width + 62, y + 22, f"1/{b**d:,}" if d else "all", text_anchor="end"))
     for d in range(1, D + 1):
-        middle, m = top + height * (d + 0.5), float(margin_limit(b, d))
-        spread = 2 * deviation(b, d, N)
-        parts.append(_line(_at(m * (1 + spread)), middle, _at(m * (1 - spread)), middle, INK))
-        face = ORANGE if resolvable_depth(b, N) >= d else "#fff"
-        parts.append(f'<circle cx="{_at(m):.1f}" cy="{middle:g}" r="5" fill="{face}" stroke="{ORANGE}" stroke-width="2"/>')
-    parts.append(_line(340, bottom + 6, 512, bottom + 6, INK))
+        x, face = _at(float(margin_limit(b, d))), ORANGE if d <= resolvable_depth(b, N) else "#fff"
+        middle = top + height * (d + 0.5)
+        parts.append(f'<circle cx="{x:.1f}" cy="{middle:g}" r="5" fill="{face}" stroke="{ORANGE}" stroke-width="2"/>')
+    parts.append(_line(285, bottom + 6, 448, bottom + 6, INK))
     for value in (1, 0.1, 0.01, 0.001):
         parts += [_line(_at(value), bottom + 6, _at(value), bottom + 11, INK)]
         parts += [text(round(_at(value)), bottom + 26, f"{value:g}", text_anchor="middle")]
-    return picture(520, bottom + 34, *parts)
+    return picture(450, bottom + 34, *parts)
 
 
 def _at(margin: float) -> float:
-    """Where a margin stands on the ruler of :func:`shares`, in pixels: 50 a power of ten."""
-    return 358 - 50 * math.log10(margin)
+    """Where a margin stands on the ruler of :func:`shares`, in pixels: 42 a power of ten."""
+    return 300 - 42 * math.log10(margin)
 
 
 def _line(x: float, y: float, to_x: float, to_y: float, color: str, dashes: str = "none") -> str:
@@ -66,7 +64,7 @@ def law(ax: Axes, found: Found, N: int) -> list[Any]:
         depths = range(1, len(m) + 1)
         artists += ax.plot(depths, [float(margin_limit(b, d)) for d in depths], line, color=color, lw=1.2)
         artists += ax.plot(depths, m.mean(axis=1), marker, color=color, ms=6, label=f"b = {b}")
-    ax.set(yscale="log", xlabel="depth D of the edit", ylabel="margin m(D)", xticks=range(1, 11))
+    ax.set(yscale="log", xlabel="depth D of the edit", ylabel="margin m(D)", xticks=range(1, 11), ylim=(1e-3, 2))
     ax.legend(fontsize=9)
     return artists
 
@@ -116,7 +114,7 @@ def staircase(ax: Axes, dimensions: Sequence[int], measured: Mapping[int, Sequen
         steps = [resolvable_depth(b, int(N)) + lift for N in fine]
         artists += ax.plot(fine, steps, line, color=color, lw=1.2, drawstyle="steps-post")
         artists += ax.plot(dimensions, np.array(depths) + lift, marker, color=color, ms=6, label=f"b = {b}")
-    ax.set(xlabel="dimension N", ylabel="resolvable depth", ylim=(0, None))
+    ax.set(xlabel="dimension N", ylabel="resolvable depth", ylim=(-0.3, 5.5))
     ax.set_xscale("log", base=2)
     ax.set_xticks([256, 1024, 4096, 16384, 65536], ["256", "1,024", "4,096", "16,384", "65,536"])
     ax.xaxis.set_minor_locator(NullLocator())
