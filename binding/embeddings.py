@@ -104,7 +104,7 @@ class Cache:
         try:
             with np.load(path, allow_pickle=False) as stored:
                 return check_embeddings(stored["embeddings"], len(captions))
-        except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile):
+        except (OSError, ValueError, KeyError, EOFError, TypeError, zipfile.BadZipFile):
             return None
 
     def remember(self, captions: Sequence[str], x: np.ndarray) -> None:
