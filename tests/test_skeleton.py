@@ -16,7 +16,20 @@ ROOT = Path(__file__).resolve().parent.parent
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 FLOORS = [
     {"scenes", "numerics", "claims"},
-    {"ideal", "score", "radon", "dichotomies", "codes", "depth", "exposure", "gauge", "throttle", "frontier", "information"},
+    {
+        "ideal",
+        "score",
+        "radon",
+        "dichotomies",
+        "codes",
+        "depth",
+        "exposure",
+        "gauge",
+        "throttle",
+        "frontier",
+        "correlation",
+        "information",
+    },
     {"embeddings"},
     {"encoders", "towers"},
     {"models", "audit", "sugarcrepe", "corpus", "training", "probes", "binding_functions", "repairs"},
