@@ -26,13 +26,14 @@ FLOORS = [
         "exposure",
         "gauge",
         "throttle",
+        "contrast",
         "frontier",
         "correlation",
         "information",
     },
-    {"embeddings"},
+    {"embeddings", "captions", "synthetic"},
     {"encoders", "towers"},
-    {"models", "audit", "sugarcrepe", "corpus", "training", "probes", "binding_functions", "repairs"},
+    {"models", "dual", "audit", "sugarcrepe", "corpus", "training", "probes", "binding_functions", "repairs"},
     {"plots", "widgets", "pages", "cli"},
 ]
 MATHEMATICS_NEVER_IMPORTS = {
