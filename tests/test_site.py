@@ -326,16 +326,18 @@ def test_the_root_leads_to_the_landing_page(visit: Visit) -> None:
     assert view.locator("article h1").count() == 1
 
 
-def test_the_landing_page_is_ready_at_once(visit: Visit) -> None:
+def test_the_landing_page_is_ready_at_once(browser: Any, site: str) -> None:
     times: list[float] = []
     while len(times) < 8 and not any(time < READY_BUDGET * 1000 for time in times):
-        # A busy machine only ever adds to a time, so the best of several is nearest to the page's own.
-        view = visit(landing())
+        # A busy machine only ever adds to a time, so the best of several is nearest to the page's own. No request is watched
+        # here: each would wait for this process.
+        view = browser.new_page()
+        view.goto(site + landing(), wait_until="load")
         picture = view.locator("article img").first
         picture.wait_for()
         assert picture.evaluate("image => image.complete && image.naturalWidth > 0")
         times.append(view.evaluate("() => performance.now()"))
-        view.context.close()
+        view.close()
     assert min(times) < READY_BUDGET * 1000, f"load event passed and first picture shown after {times} ms"
 
 
