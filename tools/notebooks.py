@@ -142,6 +142,7 @@ def execute(page: Path) -> str:
         timeout=CELL_SECONDS,
         kernel_name="python3",
         resources={"metadata": {"path": str(BOOK)}},
+        coalesce_streams=True,
         extra_arguments=["--log-level=ERROR"],
     ).execute()
     seconds = time.perf_counter() - start
