@@ -49,17 +49,17 @@ def sphere(ax: Axes, delta: float, apart: float) -> list[Any]:
         )
     artists += ax.plot(*np.stack([left, right], axis=1), color=INK, lw=3, zorder=3)
     rows = (
-        (f"chord {chord:.3f}", chord, INK, "-"),
-        (f"exact {float(cap(delta)):.3f}", float(cap(delta)), PURPLE, "-"),
-        (f"published {float(cap_published(delta)):.3f}", float(cap_published(delta)), RED, "--"),
+        ("chord", chord, INK, "-"),
+        ("exact", float(cap(delta)), PURPLE, "-"),
+        ("published", float(cap_published(delta)), RED, "--"),
     )
     for row, (name, length, color, line) in enumerate(rows):
-        y = -1.3 - 0.27 * row
+        y = -1.42 - 0.36 * row
         artists += ax.plot([-length / 2, length / 2], [y, y], line, color=color, lw=4, solid_capstyle="butt")
-        artists.append(ax.text(-1.55, y, name, color=color, ha="right", va="center"))
+        artists.append(ax.text(0, y + 0.07, f"{name} {length:.3f}", color=color, ha="center", va="bottom", fontsize=10))
     for tip in (left, right):
-        artists += ax.plot([tip[0], tip[0]], [tip[1], -1.3], ":", color=SOFT, lw=1, zorder=1)
-    ax.set(xlim=(-3.2, 1.5), ylim=(-2, 1.25), aspect="equal")
+        artists += ax.plot([tip[0], tip[0]], [tip[1], -1.12], ":", color=SOFT, lw=1, zorder=1)
+    ax.set(xlim=(-1.5, 1.5), ylim=(-2.25, 1.25), aspect="equal")
     ax.axis("off")
     return artists
 
@@ -71,6 +71,9 @@ def region(ax: Axes, right: float = 0.6, top: float = 1.7) -> list[Any]:
     artists: list[Any] = [ax.fill_between(grid, 0, exact, color=PURPLE, alpha=0.12, lw=0)]
     artists += ax.plot(grid, exact, color=PURPLE)
     artists += ax.plot(grid, published, "--", color=RED, lw=1.5)
+    ends: dict[str, Any] = {"textcoords": "offset points", "ha": "right"}
+    artists.append(ax.annotate("published", (right, published[-1]), (-30, -1), color=RED, va="bottom", **ends))
+    artists.append(ax.annotate("exact", (right, exact[-1]), (-2, -16), color=PURPLE, va="top", **ends))
     artists += ax.plot(0, 0, "X", color=INK, ms=9, clip_on=False, zorder=5)
     ax.set(xlabel="deviation δ from the anchor", ylabel="margin, or its ceiling d", xlim=(0, right), ylim=(0, top))
     return artists
