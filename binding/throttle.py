@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 import torch
 from numpy.polynomial.hermite import hermgauss
-from scipy.special import gammaln, xlog1py, xlogy
+from scipy.special import gammaln, stdtrit, xlog1py, xlogy
 
 from binding.numerics import check_finite, chunks, gaussian, signs
 
@@ -188,10 +188,10 @@ def pair_scenes(objects: int, attributes: int) -> tuple[torch.Tensor, torch.Tens
 
 
 def sign_codes(scenes: torch.Tensor, dimension: int, generator: torch.Generator, *, words: float = 0.0) -> torch.Tensor:
-    """t(c(s)) = Σ_{(o,a)∈s} u(o) ⊙ v(a) / √N, with u, v ∈ {±1}^N at random, and √κ e_w for each word w of s, (S, N + words).
+    """t(c(s)) = Σ_{(o,a)∈s} u(o) ⊙ v(a) / √N, with u, v ∈ {±1}^N at random, and √ω e_w for each word w of s, (S, N + words).
 
-    ``words`` is κ ≥ 0: two captions score κ more for each word that they share, which no swap changes; 0 leaves the channel out.
-    The sums are not normalised. Raises ``ValueError`` for a dimension below 1 or a negative κ.
+    ``words`` is ω ≥ 0: two captions score ω more for each word that they share, which no swap changes; 0 leaves the channel out.
+    The sums are not normalised. Raises ``ValueError`` for a dimension below 1 or a negative ω.
     """
     if dimension < 1 or words < 0:
         raise ValueError(f"dimension = {dimension} and words = {words}; need at least 1 and at least 0")
@@ -291,6 +291,21 @@ def fit_line(x: Sequence[float], y: Sequence[float], error: Sequence[float]) -> 
     chi2 = (((b - intercept - slope * a) / e) ** 2).sum()
     errors = np.sqrt(np.diag(covariance))
     return Line(float(intercept), float(slope), float(errors[0]), float(errors[1]), float(chi2))
+
+
+def mean_interval(values: Sequence[float], confidence: float = 0.95) -> tuple[float, float, float]:
+    """The mean of independent values and Student's interval around it: mean ± t s / √n, as (mean, low, high).
+
+    Raises ``ValueError`` for fewer than two values or a confidence outside (0, 1).
+
+    >>> tuple(round(x, 3) for x in mean_interval([1.0, 2.0, 3.0]))
+    (2.0, -0.484, 4.484)
+    """
+    n, x = len(values), np.asarray(values, dtype=float)
+    if n < 2 or not 0 < confidence < 1:
+        raise ValueError(f"{n} values and confidence = {confidence}; need two values or more, and a number between 0 and 1")
+    mean, half = float(x.mean()), float(stdtrit(n - 1, (1 + confidence) / 2) * x.std(ddof=1) / n**0.5)
+    return mean, mean - half, mean + half
 
 
 # InfoNCE, any batch size

@@ -7,8 +7,9 @@ from math import comb, exp, inf, log, log1p, sqrt
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
+from scipy import stats
 from scipy.integrate import quad
 
 from binding import throttle
@@ -154,14 +155,14 @@ def test_codes_are_the_sums_of_bound_atoms():
 
 
 @given(st.integers(0, 99), st.floats(0.01, 50))
-def test_the_word_channel_adds_kappa_for_each_shared_word_and_leaves_the_margin(seed, kappa):
+def test_the_word_channel_adds_omega_for_each_shared_word_and_leaves_the_margin(seed, omega):
     rows, swap = throttle.pair_scenes(3, 3)
-    plain, worded = codes(seed)[0], codes(seed, words=kappa)[0]
+    plain, worded = codes(seed)[0], codes(seed, words=omega)[0]
     names = [{("o", o), ("o", p), ("a", a), ("a", b)} for o, a, p, b in rows.tolist()]
     shared = torch.tensor([[len(x & y) for y in names] for x in names], dtype=torch.float64)
-    # Inner products of 70 terms of squared length at most 4 + 4κ.
-    bound = 80 * EPS * (8 + 8 * kappa)
-    assert ((worded @ worded.T) - (plain @ plain.T) - kappa * shared).abs().max() <= bound
+    # Inner products of 70 terms of squared length at most 4 + 4ω.
+    bound = 80 * EPS * (8 + 8 * omega)
+    assert ((worded @ worded.T) - (plain @ plain.T) - omega * shared).abs().max() <= bound
     margins = [torch.linalg.vecdot(t, t - t[swap]) for t in (plain, worded)]
     assert (margins[0] - margins[1]).abs().max() <= bound
 
@@ -231,8 +232,16 @@ def test_closed_form_satisfies_what_every_score_satisfies(seed, noise):
     assert found.reward <= found.cost / 2 + 1e-10  # convexity, up to the quadrature error that gaussian_loss states
 
 
+def test_mean_margin_is_two_on_average():
+    """E ⟨t(s), t(s) − t(σs)⟩ = 2: atoms have length one, and different atoms are orthogonal on average over codes."""
+    n, N = 200, 1024
+    means = [float(torch.linalg.vecdot(t, t - t[swap]).mean()) for t, swap in (codes(seed, dimension=N) for seed in range(n))]
+    # A mean of n N independent terms, one a coordinate: (w₁ + w₂)(w₁ + w₂ − w₃ − w₄) with signs w lies in [−4, 8]. Hoeffding.
+    assert abs(np.mean(means) - 2) <= 12 * sqrt(log(2 / 1e-9) / (2 * n * N))
+
+
 def test_chance_hits_are_all_that_is_left_when_words_decide():
-    """Without noise every lead is at least κ − 8: four inner products of unit codes on either side, and a word of difference."""
+    """Without noise every lead is at least ω − 8: four inner products of unit codes on either side, and a word of difference."""
     t, swap = codes(1, words=48.0)
     found = throttle.closed_form(t, swap, 0.0)
     share = float(throttle.implicit_rate([1] * len(t), swap.tolist()))
@@ -268,6 +277,16 @@ def test_fit_line_finds_a_line_and_agrees_with_polyfit(intercept, slope, error):
     (b, a), covariance = np.polyfit(x, bent, 1, w=1 / np.array(error), cov="unscaled")
     assert abs(got.slope - b) <= bound and abs(got.intercept - a) <= bound
     assert abs(got.slope_error - sqrt(covariance[0, 0])) <= bound and abs(got.intercept_error - sqrt(covariance[1, 1])) <= bound
+
+
+@given(st.lists(st.floats(-5, 5).map(lambda x: round(x, 3)), min_size=2, max_size=9), st.floats(0.5, 0.999))
+def test_mean_interval_is_that_of_scipy(values, confidence):
+    assume(np.ptp(values) > 0)
+    mean, low, high = throttle.mean_interval(values, confidence)
+    want = stats.t.interval(confidence, len(values) - 1, loc=np.mean(values), scale=stats.sem(values))
+    # A quantile of up to 640 (one degree of freedom, 0.999) to 1e-12 of itself, times a spread of at most 10.
+    assert max(abs(low - want[0]), abs(high - want[1])) <= 1e-8
+    assert low <= mean <= high
 
 
 # InfoNCE
@@ -388,6 +407,8 @@ def test_draws_depend_on_the_seed_alone(monkeypatch):
         (lambda: throttle.gaussian_loss(torch.zeros(1), torch.tensor([-0.5])), "variance -0.5"),
         (lambda: throttle.fit_line([0, 1], [0, 1], [1, 1]), "three points"),
         (lambda: throttle.fit_line([0, 1, 2], [0, 1, 2], [1, 0, 1]), "positive errors"),
+        (lambda: throttle.mean_interval([1.0]), "1 values"),
+        (lambda: throttle.mean_interval([1.0, 2.0], 1.0), "confidence = 1.0"),
         (lambda: throttle.draw_info_nce(*codes(), 0.1, 1, 5, generator(0)), "batch = 1"),
         (lambda: throttle.expected_log(1, 0.5), "batch = 1"),
         (lambda: throttle.linear_bound(4, 1.1), "rate = 1.1"),
