@@ -14,6 +14,9 @@ from scipy.special import erfcx, gammaln, log_ndtr, ndtr, wofz
 
 Floats: TypeAlias = np.ndarray[Any, np.dtype[np.float64]]
 
+LARGEST = 1500
+"""Atoms up to which the two quadratures of :func:`gaussian_fraction` keep their digits; the integrands narrow like 1/√n."""
+
 
 def curve_fraction(N: int, M: int, j: int) -> Fraction:
     """The fraction of j-subsets of M points on the moment curve in R^N that separate, exactly, at any distinct angles.
@@ -52,11 +55,15 @@ def gaussian_fraction(j: int, M: int, N: int) -> float:
     A set fails iff the null space of the points, a uniformly random subspace of codimension N, meets the cone
     C = {λ : Σ λ = 0, λ ≥ 0 on the set, λ ≤ 0 off it}. The conic Crofton formula (Amelunxen, Lotz, McCoy and Tropp 2014) gives
     1 − 2 (v_{N+1} + v_{N+3} + …), with v_d the conic intrinsic volumes of C: over its faces of a present and b absent atoms,
-    a + b = d + 1, the sum of internal times external angles. Raises ``ValueError`` for N < 1 or j outside 1 … M − 1.
+    a + b = d + 1, the sum of internal times external angles.
+
+    Raises ``ValueError`` for N < 1, j outside 1 … M − 1, or more than 1,500 atoms, where the quadratures lose digits.
     """
     _check_size(j, M)
     if N < 1:
         raise ValueError(f"need N >= 1, got N = {N}")
+    if M > LARGEST:
+        raise ValueError(f"M = {M} atoms are more than the quadrature resolves, {LARGEST}; see typical_dimension for more")
     meets = 0.0
     for n in range(N + 2, M + 1, 2):
         a = np.arange(max(1, n - M + j), min(j, n - 1) + 1)
@@ -99,7 +106,7 @@ def typical_dimension(j: int, M: int) -> float:
     """The dimension at which a typical j-subset of M Gaussian atoms starts to separate, for large M.
 
     min over c of j E(g − c)₊² + (M − j) E(c − g)₊², an upper bound on the statistical dimension of the cone of
-    :func:`gaussian_fraction`; it tends to 2 j log(M / j) slowly, from below, as M / j grows.
+    :func:`gaussian_fraction`; its ratio to 2 j log(M / j) tends to 1 as M / j grows, very slowly and from below.
     Raises ``ValueError`` for j outside 1 … M − 1.
     """
     _check_size(j, M)

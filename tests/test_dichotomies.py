@@ -2,14 +2,24 @@
 
 from fractions import Fraction
 from itertools import combinations
-from math import acos, ceil, comb, log, pi, sqrt
+from math import acos, ceil, comb, lgamma, log, pi, sqrt
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from binding.dichotomies import cover_count, curve_fraction, gaussian_fraction, typical_dimension, typical_size
+from binding.dichotomies import (
+    LARGEST,
+    _log_comb,
+    _log_external,
+    _log_internal,
+    cover_count,
+    curve_fraction,
+    gaussian_fraction,
+    typical_dimension,
+    typical_size,
+)
 from binding.radon import separable_counts
 
 QUADRATURE = 1e-12
@@ -75,6 +85,19 @@ def test_gaussian_fraction_of_four_points_in_the_plane() -> None:
     assert abs(gaussian_fraction(1, 4, 2) - (1 - 2 * corner)) <= QUADRATURE
 
 
+@pytest.mark.parametrize("n", [3, 50, LARGEST])
+def test_angles_add_up_to_the_largest_size(n: int) -> None:
+    """A Gaussian vector of sum 0 has some pattern of signs; m normals fall below and above c in some way. No other angle is used.
+
+    The logarithms are sums of terms of size at most log n!, each rounded by ε of itself: 4 (log n! + 10) ε bounds the sum.
+    The integral is cut at t = sinh 16, and its integrand falls like t^{−n}.
+    """
+    slack = 4 * (lgamma(n + 1) + 10) * np.finfo(float).eps + np.sinh(16.0) ** (1 - n)
+    a, p = np.arange(1, n), np.arange(21)
+    assert abs(np.exp(_log_comb(n, a) + _log_internal(a, n - a)).sum() - 1) <= slack
+    assert abs(np.exp(_log_comb(20, p) + _log_external(p, 20 - p, n)).sum() - 1) <= slack
+
+
 @pytest.mark.parametrize(("N", "M"), [(2, 8), (4, 11)])
 def test_gaussian_fraction_against_simulation(N: int, M: int) -> None:
     """Hoeffding: a mean of n values in [0, 1] is off by more than √(log(2 / p) / 2n) with probability at most p; p = 1e-9 / M."""
@@ -133,6 +156,7 @@ def test_typical_size_is_the_last_that_fits(N: int, M: int) -> None:
         (lambda: cover_count(2, 0), "M = 0"),
         (lambda: gaussian_fraction(0, 4, 2), "j = 0"),
         (lambda: gaussian_fraction(1, 4, 0), "N = 0"),
+        (lambda: gaussian_fraction(1, 1501, 2), "M = 1501"),
         (lambda: typical_dimension(5, 5), "j = 5"),
         (lambda: typical_size(0, 5), "N = 0"),
         (lambda: typical_size(2, 1), "M = 1"),

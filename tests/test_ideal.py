@@ -1,8 +1,9 @@
 """The axioms, the encoders that satisfy them, and the margins that are left: laws, with slow and plain oracles beside them."""
 
+from dataclasses import replace
 from fractions import Fraction
 from itertools import combinations
-from math import comb, cos, inf, pi, sin, sqrt
+from math import comb, cos, exp, inf, pi, prod, sin, sqrt
 
 import numpy as np
 import pytest
@@ -268,7 +269,7 @@ def test_random_encoders_fail():
 
 
 def test_one_changed_vector_is_found():
-    """Move one caption onto its swap, one image onto its mirror image, one length off one: the axiom that breaks is named."""
+    """Move one caption onto its swap, one image onto its mirror image: the axiom that breaks is named."""
     good = ideal.tied_encoder(3, 3, 2)
     row, other = good.scenes.index((0, 4)), good.scenes.index((1, 3))
     caption = good.caption.copy()
@@ -285,7 +286,72 @@ def test_worlds_without_swaps_or_absent_atoms_are_vacuous_there():
     assert ideal.margins(ideal.tied_encoder(1, 1, 1)).atoms == inf
 
 
+def test_a_caption_that_prefers_another_image_breaks_a5_alone():
+    """Each image prefers its own caption; the first caption, 60° from its image and 10° from the other, does not return it."""
+    image, caption = (np.stack([np.cos(x), np.sin(x)], axis=1) for x in np.radians([[-60, 10], [0, 10]]))
+    m = ideal.margins(ideal.Encoder(((0,), (1,)), 1, image, caption))
+    assert m.violated == ("A5",)
+    assert m.caption_to_image < 0 < m.image_to_caption
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "axiom"),
+    [
+        ("norm_error", 1e-9, "A1"),
+        ("atoms", 0, "A2"),
+        ("swap", 0, "A4"),
+        ("image_to_caption", 0, "A5"),
+        ("caption_to_image", 0, "A5"),
+    ],
+)
+def test_each_margin_speaks_for_its_axiom(field, value, axiom):
+    good = ideal.Margins(norm_error=0, atoms=1, swap=1, image_to_caption=1, caption_to_image=1, dimension=4)
+    assert good.violated == ()
+    assert replace(good, **{field: value}).violated == (axiom,)
+
+
+def test_norm_error_is_the_largest_over_both_towers():
+    """Lengths off one by 2 ε, which an encoder may have: the squared length is off by 4 ε, and rounds by at most ε."""
+    rows = np.eye(2)
+    for image, caption in ((rows, (1 + 2 * EPS) * rows), ((1 - 2 * EPS) * rows, rows)):
+        assert 3 * EPS <= ideal.margins(ideal.Encoder(((0,), (1,)), 1, image, caption)).norm_error <= 5 * EPS
+
+
+@pytest.mark.parametrize("k", [1, 2, 3, 5])
+def test_rounding_is_the_sum_of_the_parts_that_its_text_names(k):
+    """Normal: 2 · 2 · 5k 2^k ε over a last pair of length 2^{1−k}; phases, norm and score: 24 k ε. No more than twice the sum."""
+    parts = 2 * 2 * 5 * k * 2**k * EPS / 2 ** (1 - k) + 24 * k * EPS
+    assert parts <= ideal.rounding(k) <= 2 * parts
+
+
+@pytest.mark.parametrize("build", [ideal.tied_encoder, ideal.coded_encoder])
+def test_more_dimensions_are_zeros(build):
+    small, large = build(3, 2, 2), build(3, 2, 2, dimension=11)
+    for a, b in ((small.image, large.image), (small.caption, large.caption)):
+        assert b.shape[1] == 11
+        # A row that is scaled to length one after the zeros came may round once more.
+        assert np.abs(b[:, : a.shape[1]] - a).max() <= EPS
+        assert (b[:, a.shape[1] :] == 0).all()
+
+
+def test_retrieval_in_portions_is_retrieval_at_once(monkeypatch):
+    encoder = ideal.coded_encoder(3, 3, 2)
+    whole = ideal.margins(encoder)
+    monkeypatch.setattr(ideal, "chunks", lambda n, item_bytes: (slice(start, min(start + 5, n)) for start in range(0, n, 5)))
+    # The same inner products, in matrix products of another shape: two of them a margin.
+    for got, want in zip(four(ideal.margins(encoder)), four(whole), strict=True):
+        assert abs(got - want) <= 2 * (encoder.dimension + 4) * EPS
+
+
 # How the margins shrink
+
+
+@given(st.integers(1, 9))
+def test_cluster_product_is_the_least_of_an_enumeration(k):
+    """The k smallest distances on a circle of 2k + 3 places, sorted and multiplied."""
+    M = 2 * k + 3
+    distances = sorted(min(step, M - step) for step in range(1, M))
+    assert ideal.cluster_product(k) == prod(distances[:k])
 
 
 @given(st.integers(1, 3), st.integers(4, 10))
@@ -298,6 +364,16 @@ def test_atom_margin_floor_holds_scene_by_scene(k, objects):
         scores = curve @ ideal.normal(angles[list(s)], k)
         gap = scores[list(s)].min() - np.delete(scores, s).max()
         assert gap >= ideal.atom_margin_floor(M, k, len(s)) - 2 * ideal.rounding(k)
+
+
+@pytest.mark.parametrize(("k", "j"), [(1, 1), (2, 1), (2, 2), (5, 3), (6, 6)])
+def test_atom_margin_floor_is_the_quotient_of_its_proof(k, j):
+    """p(θ_y) ≥ 8^j D_j² M^{−2j} over √k √(2 mean (1 − cos θ)^{2j}); the mean over more than 2j angles is exact up to rounding."""
+    M, at = 40, 2 * pi * np.arange(64) / 64
+    mean = float(((1 - np.cos(at)) ** (2 * j)).mean())
+    want = 8**j * ideal.cluster_product(j) ** 2 / M ** (2 * j) / (sqrt(k) * sqrt(2 * mean))
+    # Twelve factors of 1 − cos, off by ε each where they are near 2, and a dozen products.
+    assert abs(ideal.atom_margin_floor(M, k, j) / want - 1) <= 40 * EPS
 
 
 @pytest.mark.parametrize("k", [1, 2, 3])
@@ -380,6 +456,13 @@ def test_random_codes_keep_to_their_bound():
     assert largest >= ideal.largest_score_bound(pairs, q) / 2
 
 
+@given(st.integers(1, 10**6), st.integers(1, 4096), st.floats(1e-9, 1.0))
+def test_the_bound_makes_hoeffding_and_the_union_bound_equal_to_the_failure(pairs, q, failure):
+    ε = ideal.largest_score_bound(pairs, q, failure)
+    # The exponent q ε²/2 = log(pairs / failure) is at most 35 and rounds by a few ε of itself.
+    assert abs(pairs * exp(-q * ε**2 / 2) / failure - 1) <= 35 * 8 * EPS
+
+
 # Superposition
 
 
@@ -417,6 +500,7 @@ REFUSED = {
     "too many roots": (lambda: ideal.normal([1.0, 2.0], 1), "1 to k = 1 atoms, got 2"),
     "no root": (lambda: ideal.normal([], 2), "got 0 angles"),
     "alpha": (lambda: CODED(2, 2, 2, alpha=0.5), "alpha = 0.5"),
+    "alpha of large k": (lambda: CODED(4, 1, 4, alpha=0.3), "alpha = 0.3"),
     "alpha not a number": (lambda: CODED(2, 2, 2, alpha=float("nan")), "alpha = nan"),
     "number of codes": (lambda: CODED(2, 2, 2, codes=np.eye(3)), r"shape \(3, 3\); the 4 scenes"),
     "length of codes": (lambda: CODED(2, 2, 2, codes=2 * np.eye(4)), "codes has length 2"),
