@@ -96,6 +96,14 @@ FAULTS = [
         "test_gauge.py",
         "changes_sign_with_the_caption or plain_matcher",
     ),
+    ("frontier.py", "inside * (2 - inside)", "inside * (2 - inside / 2)", "test_frontier.py", "known_factor"),
+    (
+        "frontier.py",
+        "np.sqrt(x * (2 - y)) + np.sqrt(y * (2 - x))",
+        "np.sqrt(x * (2 - x)) + np.sqrt(y * (2 - y))",
+        "test_frontier.py",
+        "pass_the_caps",
+    ),
     # A check that lets everything pass.
     (
         "claims.py",
