@@ -80,7 +80,7 @@ def img(picture: Figure | str, alt: str) -> str:
     return f'<img class="binding-figure dark-light" style="{style}" alt="{html.escape(alt)}" src="{source}">'
 
 
-def show(picture: Figure, alt: str) -> None:
+def show(picture: Figure | str, alt: str) -> None:
     """Show the figure on the page, with alternative text that states its numbers."""
     from IPython.display import HTML, display
 
