@@ -2,12 +2,14 @@
 
 from fractions import Fraction
 from itertools import combinations
-from math import acos, ceil, comb, lgamma, log, pi, sqrt
+from math import acos, ceil, comb, erfc, exp, lgamma, log, pi, sqrt
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.integrate import quad
+from scipy.optimize import brentq
 
 from binding.dichotomies import (
     LARGEST,
@@ -118,6 +120,27 @@ def test_typical_dimension_bounds_the_statistical_dimension(M: int, data: st.Dat
     assert dimension <= M / 2 + 1e-9 * M
     if 2 * j == M:
         assert abs(dimension - M / 2) <= 1e-9 * M
+
+
+@pytest.mark.parametrize(("j", "M"), [(1, 2), (3, 40), (20, 40), (39, 40), (54, 10**5), (1, 10**8)])
+def test_typical_dimension_is_the_minimum_by_its_derivative(j: int, M: int) -> None:
+    """The cost is convex; at its minimum j E(g − c)₊ = (M − j) E(c − g)₊. With the error function, and quadratures beside it.
+
+    In its closed form a second moment cancels down to c⁴ ε of its terms, below 3e-13 at |c| ≤ 6; the quadratures promise 1e-10.
+    """
+
+    def first(c: float) -> float:
+        return exp(-(c**2) / 2) / sqrt(2 * pi) - c * erfc(c / sqrt(2)) / 2
+
+    def second(c: float) -> float:
+        def density(x: float) -> float:
+            return x**2 * exp(-((c + x) ** 2) / 2) / sqrt(2 * pi)
+
+        return float(quad(density, 0, max(0.0, -c) + 12, epsabs=0, epsrel=1e-10, limit=200)[0])
+
+    c = brentq(lambda c: j * first(c) - (M - j) * first(-c), -8, 8, xtol=1e-13)
+    want = j * second(c) + (M - j) * second(-c)
+    assert abs(typical_dimension(j, M) / want - 1) <= 2e-10
 
 
 @given(st.integers(4, 30), st.data())
