@@ -134,6 +134,8 @@ def test_every_decision_carries_its_proof(seed: int, N: int, M: int, data: st.Da
         assert gap(x, sorted(present), proof.direction) == proof.gap > rounding(x)
         scores = x @ proof.direction
         assert all((scores[i] > proof.threshold) == (i in present) for i in range(M))
+        lowest, highest = min(scores[i] for i in present), max(scores[i] for i in range(M) if i not in present)
+        assert abs((lowest - proof.threshold) - (proof.threshold - highest)) <= rounding(x), "θ is half way"
         assert margin(x, sorted(present)) >= proof.gap - rounding(x)
     else:
         assert all((proof.weights[i] >= 0) if i in present else (proof.weights[i] <= 0) for i in range(M))
@@ -154,6 +156,14 @@ def test_many_decisions_equal_single_ones(seed: int, N: int, M: int) -> None:
     single = [isinstance(separate(x, indices(row)), Separator) for row in sets]
     assert separable(x, sets).tolist() == single
     assert separable(x, sets, steps=0).tolist() == single
+
+
+def test_a_point_between_two_others_never_separates() -> None:
+    """Computed scores of a midpoint may pass both others by a rounding: such a gap proves nothing, and the answer stays no."""
+    for seed in range(120):
+        x = gaussian(seed, 4 + seed % 4, 2 + seed % 4)
+        x[0] = (x[1] + x[2]) / 2
+        assert isinstance(separate(x, [0]), Farkas)
 
 
 def test_a_gap_below_the_default_tolerance_of_the_solver_is_found() -> None:
