@@ -166,6 +166,20 @@ def test_a_point_between_two_others_never_separates() -> None:
         assert isinstance(separate(x, [0]), Farkas)
 
 
+def test_decisions_do_not_depend_on_the_unit_or_the_origin() -> None:
+    """The solver's tolerances are absolute, 1e-10: without centring and scaling, small or far away points would look equal."""
+    for seed in range(40):
+        N, M = 1 + seed % 5, 2 + seed % 9
+        x, some = gaussian(seed, M, N), range(1 + seed % (M - 1))
+        proofs = [separate(unit * x + origin, some) for unit, origin in ((1, 0), (1e-12, 0), (1e12, 0), (1, 1e9))]
+        assert len({type(proof) for proof in proofs}) == 1
+
+
+def test_a_certificate_may_carry_no_more_rounding_than_the_text_says() -> None:
+    """4 M (N + 1) ε max ‖(x, 1)‖ for four points on a circle of radius 3 around the origin of the plane: 4 · 4 · 3 ε √10."""
+    assert abs(rounding(3 * SQUARE) / (48 * EPS * sqrt(10)) - 1) <= 4 * EPS
+
+
 def test_a_gap_below_the_default_tolerance_of_the_solver_is_found() -> None:
     x = np.array([[0.0, 1e-8], [-1.0, 0.0], [1.0, 0.0]])
     proof = separate(x, [0])
