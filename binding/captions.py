@@ -14,7 +14,7 @@ from typing import Any
 
 PORTION = 1 << 24
 """Bytes of text that are read at a time."""
-ROWS = 1 << 15
+ROWS = 1 << 14
 """Captions in a portion of a Parquet file."""
 SHARD_ROWS = 1_000_000
 """A Parquet file is cut into shards of about so many captions; every other file is one shard."""

@@ -246,10 +246,12 @@ def marks(captions: Any) -> np.ndarray:
     """Σ LETTER[byte] mod 2⁶⁴ of each caption, ``pyarrow.BinaryArray`` of n → (n) uint64; equal for equal words in any order."""
     _, offsets, data = captions.buffers()
     ends = np.frombuffer(offsets, np.int32)[captions.offset : captions.offset + len(captions) + 1]
-    letters = LETTER[np.frombuffer(data or b"", np.uint8)[ends[0] : ends[-1]]]
-    total = np.concatenate([np.zeros(1, np.uint64), np.cumsum(letters)])
-    ends = ends - ends[0]
-    return total[ends[1:]] - total[ends[:-1]]
+    raw = np.frombuffer(data or b"", np.uint8)[ends[0] : ends[-1]]
+    total = np.zeros(len(raw) + 1, np.uint64)
+    np.take(LETTER, raw, out=total[1:], mode="clip")
+    np.cumsum(total, out=total)
+    upto = total[ends - ends[0]]
+    return upto[1:] - upto[:-1]
 
 
 @dataclass(frozen=True)
@@ -328,6 +330,7 @@ class Engine:
             "temp_directory": spill,
         }
         connection = duckdb.connect(config=limits | {"preserve_insertion_order": False})
+        connection.execute("SET enable_progress_bar = false")  # it would write into what a command prints
         connection.create_function("form", _form, ["VARCHAR"], "VARCHAR")
         return connection.execute(query)
 

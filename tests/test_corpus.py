@@ -2,6 +2,7 @@
 
 import csv
 import json
+import math
 import os
 import random
 import re
@@ -20,7 +21,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from conftest import ROOT
+from conftest import ROOT, tool
 from dask.distributed import LocalCluster
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -31,6 +32,8 @@ from binding.captions import batches, decode, shards
 from binding.cli import main
 from binding.contrast import clauses, expected_log, expected_pairs, is_candidate, is_reordering, poisson_interval, rate, tokens
 from binding.corpus import Contrasts, Report, from_json, marks, measure, table
+from binding.plots import BLUE, figure
+from binding.plots import corpus as pictures
 from binding.synthetic import COLOUR_SHARE, PLACE_SHARE, generated, generated_rate
 from binding.throttle import jensen_bound, linear_bound
 
@@ -575,3 +578,46 @@ def test_a_bad_command_is_one_line(
     out, err = capsys.readouterr()
     assert out == "" and message in err and err.count("\n") == 1
     assert [path.name for path in Path().iterdir()] == ["a.txt"]
+
+
+# What the chapter shows
+
+
+def test_stored_corpora_are_measured_again(tmp_path: Path) -> None:
+    """The stored counts are those of the data, where the data are; but for versions and seconds."""
+    runs = tool("corpus_runs")
+    folder = Path(os.environ.get("BINDING_SUGARCREPE", ROOT.parent / "shared" / "data" / "sugarcrepe"))
+    if not folder.is_dir():
+        pytest.skip("SugarCrepe is not at hand: set BINDING_SUGARCREPE to its folder 'data'")
+    for name, captions in runs.corpora(folder).items():
+        stored = json.loads((ROOT / "book" / "runs" / f"corpus-{name}.json").read_text(encoding="utf-8"))
+        fresh = json.loads(json.dumps(runs.report(captions, tmp_path)))
+        assert set(fresh.pop("provenance")) == set(stored.pop("provenance")) >= {"duckdb", "seconds"}
+        assert from_json(fresh) == from_json(stored)
+        # Rates and bounds are floats: within the special functions of scipy on another machine.
+        assert _close(fresh, stored)
+
+
+def _close(a: Any, b: Any) -> bool:
+    if isinstance(a, dict):
+        return {*a} == {*b} and all(_close(a[key], b[key]) for key in a)
+    if isinstance(a, list | tuple):
+        return len(a) == len(b) and all(map(_close, a, b))
+    return math.isclose(a, b, rel_tol=1e-9) if isinstance(a, float) else a == b
+
+
+def test_no_corpus_is_made_of_nothing(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match=re.escape("has no file such as swap_att.json")):
+        tool("corpus_runs").corpora(tmp_path)
+
+
+def test_pictures_show_what_was_counted() -> None:
+    _, ax = figure()
+    pictures.worth(ax, {"one": Report(1, 10, 0, 0, 0, Contrasts(1, {1: 2}), Contrasts(0, {}))}, swaps=False)
+    bound = next(line for line in ax.lines if len(line.get_xdata()) == len(pictures.SIZES) and line.get_color() == BLUE)
+    assert bound.get_ydata()[0] == pictures.best_bound(32, 2 / 90)
+    _, ax = figure()
+    pictures.extrapolation(ax, 4345, 1, 32768)
+    assert ax.texts[-1].get_text() == "6e-05 to 0.01 nats"
+    pictures.extrapolation(ax, 4345, 0, 32768)
+    assert ax.texts[-1].get_text() == "at most 0.009 nats"

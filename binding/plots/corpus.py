@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from matplotlib.axes import Axes
 
-from binding.contrast import rate
+from binding.contrast import poisson_interval, rate
 from binding.corpus import Report
 from binding.plots import BLUE, GREEN, INK, LINES, MARKERS, ORANGE, SOFT, label_line
 from binding.throttle import jensen_bound, linear_bound
@@ -62,21 +62,20 @@ def growth(ax: Axes, sizes: Sequence[int], pairs: Mapping[str, Sequence[int]], r
     return artists
 
 
-def sliver(ax: Axes, batch: int, p: float) -> list[Any]:
-    """The loss log B of a guess as a bar, to scale, with the part of it that binding can be worth, and that part enlarged."""
-    total, part = log(batch), best_bound(batch, p)
-    share = part / total
-    power = max(0, int(np.floor(-np.log10(share))))
-    artists: list[Any] = [ax.barh(1, 1, height=0.5, color="none", edgecolor=INK, lw=1.5)]
-    artists.append(ax.barh(1, share, height=0.5, color=ORANGE, lw=0))
-    artists.append(ax.text(0, 1.36, f"loss of a guess, log B = {total:.2f} nats, to scale", va="bottom"))
-    artists.append(ax.barh(0, 1, height=0.5, color="none", edgecolor=SOFT, lw=1, ls="--"))
-    artists.append(ax.barh(0, share * 10**power, height=0.5, color=ORANGE, hatch="//", edgecolor=INK, lw=0.5))
-    times = f"enlarged {10**power:,} times" if power else "not enlarged"
-    artists.append(ax.text(0, 0.36, f"binding is worth at most {part:.1e} nats, {times}", va="bottom"))
-    artists.append(
-        ax.text(0, -0.42, f"{(batch - 1) * p:.1e} swaps an example, {batch * (batch - 1) * p / 2:.3g} pairs a batch", va="top")
-    )
-    ax.set(xlim=(-0.01, 1.02), ylim=(-0.9, 1.9))
-    ax.axis("off")
+def extrapolation(ax: Axes, captions: int, pairs: int, batch: int) -> list[Any]:
+    """What so many pairs among so many captions say about a batch: the bound with its 95 % interval, and log B."""
+    all_pairs = captions * (captions - 1) / 2
+    low, high = (best_bound(batch, min(1.0, end / all_pairs)) for end in poisson_interval(pairs))
+    left = 1e-9
+    artists: list[Any] = ax.plot([max(low, left), high], [0, 0], color=ORANGE, lw=7, solid_capstyle="butt")
+    artists += ax.plot([high], [0], "|", color=INK, ms=16, mew=2)
+    if pairs:
+        artists += ax.plot([low], [0], "|", color=INK, ms=16, mew=2)
+        artists += ax.plot([best_bound(batch, pairs / all_pairs)], [0], "D", color=INK, ms=7)
+    artists.append(ax.axvline(log(batch), color=SOFT, lw=2, ls="--"))
+    artists.append(ax.text(log(batch), 0.62, "log B ", ha="right", va="center", color=INK))
+    said = f"{low:.1g} to {high:.1g} nats" if pairs else f"at most {high:.1g} nats"
+    artists.append(ax.text(max(low, left), 0.45, said, va="center"))
+    ax.set(xscale="log", xlim=(left, 30), ylim=(-0.5, 0.9), yticks=[], xlabel="most that binding can save, nats an example")
+    ax.spines["left"].set_visible(False)
     return artists
