@@ -1,10 +1,12 @@
-"""``binding``: the encoder of the book on the command line."""
+"""``binding``: the encoder of the book, the audit of any encoder, and counts on captions and SugarCrepe, on the command line."""
 
 import argparse
 import json
 import sys
+import time
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -18,7 +20,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run the command; 0 if it did what was asked, 2 with one line on stderr if the input was bad."""
     arguments = _parser().parse_args(argv)
     try:
-        return _encode(arguments)
+        return arguments.run(arguments)
     except (ValueError, OSError) as error:
         print(f"binding: {error}", file=sys.stderr)
         return 2
@@ -35,12 +37,82 @@ def _parser() -> argparse.ArgumentParser:
         help="embed captions offline and print how far apart they are",
         description="Embeds captions with all-MiniLM-L6-v2 and prints how far apart they are, from 0 (equal) to 2 (opposite).",
     )
+    encode.set_defaults(run=_encode)
     encode.add_argument("captions", nargs="*", metavar="CAPTION")
     encode.add_argument("--file", type=Path, help="a UTF-8 text file with one caption a line; blank lines are skipped")
     encode.add_argument("--out", type=Path, help="write captions and embeddings to this .npz file")
     encode.add_argument("--force", action="store_true", help="let --out replace a file")
     encode.add_argument("--json", action="store_true", help="print captions and distances as JSON")
+    _contrast_rate_parser(commands)
+    _sugarcrepe_parser(commands)
+    _audit_parser(commands)
     return parser
+
+
+def _audit_parser(commands: Any) -> None:
+    parser = commands.add_parser(
+        "audit",
+        help="measure how far a text encoder can bind, from captions alone",
+        description="Measures how far captions move when two words are swapped, when the same scene is told in another order, and"
+        " how much of the cap that uses. MODEL is minilm (the packaged encoder), open_clip:NAME/TAG,"
+        " open_clip:NAME/FILE.safetensors, a folder that open_clip or sentence-transformers saved, python:MODULE:FUNCTION, or an"
+        " .npz file with the arrays captions and embeddings.",
+    )
+    parser.set_defaults(run=_audit)
+    parser.add_argument("model", nargs="?", default="minilm", metavar="MODEL", help="the encoder (default: minilm)")
+    parser.add_argument("--family", action="append", metavar="NAME", help="only this family of quartets; may be repeated")
+    parser.add_argument("--quartets", type=int, default=240, metavar="N", help="quartets a family (default: 240)")
+    parser.add_argument("--seed", type=int, default=0, help="of the draw of quartets and of the bootstrap (default: 0)")
+    parser.add_argument("--json", action="store_true", help="print the report as JSON")
+    parser.add_argument("--out", type=Path, metavar="JSON", help="write the report to this .json file")
+    parser.add_argument("--picture", type=Path, metavar="SVG", help="draw where the encoder stands into this .svg file")
+    parser.add_argument("--force", action="store_true", help="let --out, --picture and --captions replace a file")
+    parser.add_argument("--cache", type=Path, metavar="FOLDER", help="keep embeddings here, by content (default: nowhere)")
+    parser.add_argument("--captions", type=Path, metavar="TXT", help="write the captions to embed elsewhere, and stop")
+    parser.add_argument("--zoo", type=Path, metavar="FOLDER", help="audit a list of encoders; reports are kept in this folder")
+    parser.add_argument("--list", type=Path, metavar="TOML", help="the list for --zoo (default: eighteen deployed encoders)")
+    parser.add_argument("--jobs", type=int, default=1, metavar="J", help="processes for --zoo (default: 1)")
+    parser.add_argument("--dask", metavar="ADDRESS", help="run --zoo on the Dask cluster of this scheduler")
+
+
+def _contrast_rate_parser(commands: Any) -> None:
+    parser = commands.add_parser(
+        "contrast-rate",
+        help="count how often a caption corpus sets a caption against its own swap",
+        description="Counts, exactly, the pairs of captions with the same words in another order, and says what they can be worth"
+        " to a contrastive loss. Reads .parquet, .csv, .tsv, .jsonl, .ndjson and .txt (a caption a line).",
+    )
+    parser.set_defaults(run=_contrast_rate)
+    parser.add_argument("files", nargs="+", metavar="FILE", help="files of captions, or patterns such as 'captions/*.parquet'")
+    parser.add_argument("--column", default="caption", help="the column of the captions (default: caption)")
+    parser.add_argument("--batch", type=int, nargs="+", default=[256, 4096, 32768], metavar="B", help="batch sizes")
+    parser.add_argument("--examples", type=int, default=5, metavar="N", help="list the N largest groups (default: 5)")
+    parser.add_argument("--json", action="store_true", help="print the report as JSON")
+    parser.add_argument("--figure", type=Path, metavar="SVG", help="draw the bound against the batch size into this .svg file")
+    parser.add_argument("--force", action="store_true", help="let --figure replace a file")
+    parser.add_argument("--work", type=Path, metavar="FOLDER", help="keep marks here: a killed run goes on from them")
+    parser.add_argument("--memory", type=float, metavar="MB", help="bound of the engine's memory (default: 1,024)")
+    parser.add_argument("--threads", type=int, help="threads of the engine (default: all; on a cluster 1)")
+    parser.add_argument("--dask", metavar="ADDRESS", help="run on the Dask cluster of this scheduler; needs --work")
+    parser.add_argument("--parts", type=int, default=1, metavar="P", help="divide the grouping into P tasks (default: 1)")
+
+
+def _sugarcrepe_parser(commands: Any) -> None:
+    parser = commands.add_parser(
+        "sugarcrepe",
+        help="measure every SugarCrepe item of an encoder: its ceiling and, with images, the margin below it",
+        description="Measures, for every SugarCrepe item, the ceiling d: the most that any image can score the caption above its"
+        " negative. With --images also the margin of the image itself; without, the other captions of the image stand in for it.",
+    )
+    parser.set_defaults(run=_sugarcrepe)
+    parser.add_argument(
+        "model", nargs="?", default="minilm", metavar="MODEL", help="minilm (default), open_clip:NAME/TAG, a folder, …"
+    )
+    parser.add_argument("--data", type=Path, metavar="DIR", help="the published JSON files (default: BINDING_SUGARCREPE)")
+    parser.add_argument("--download", action="store_true", help="fetch them into --data first, each with its hash checked")
+    parser.add_argument("--images", type=Path, metavar="DIR", help="COCO's val2017 images; needs an open_clip MODEL")
+    parser.add_argument("--out", type=Path, metavar="JSON", help="write ceiling and margin of every item to this .json file")
+    parser.add_argument("--force", action="store_true", help="let --out replace a file")
 
 
 def _encode(arguments: argparse.Namespace) -> int:
@@ -64,6 +136,128 @@ def _encode(arguments: argparse.Namespace) -> int:
     return 0
 
 
+def _contrast_rate(arguments: argparse.Namespace) -> int:
+    if any(size < 2 for size in arguments.batch):
+        raise ValueError(f"--batch {min(arguments.batch)}: a contrast needs a batch of 2 at least")
+    if arguments.figure is not None:
+        _check_out(arguments.figure, arguments.force, option="--figure", ending=".svg")
+    from binding.corpus import measure, table
+
+    report = measure(
+        arguments.files,
+        column=arguments.column,
+        work=arguments.work,
+        memory=None if arguments.memory is None else int(arguments.memory * 1_000_000),
+        threads=arguments.threads,
+        dask=arguments.dask,
+        parts=arguments.parts,
+        examples=arguments.examples,
+        progress=sys.stderr.isatty(),
+    )
+    if arguments.figure is not None:
+        from binding.plots import figure, svg
+        from binding.plots.corpus import worth
+
+        fig, ax = figure()
+        worth(ax, {"swaps": report})
+        part = arguments.figure.with_suffix(".part")
+        part.write_text(svg(fig), encoding="utf-8")
+        part.replace(arguments.figure)
+    print(json.dumps(report.to_json(arguments.batch), ensure_ascii=False) if arguments.json else table(report, arguments.batch))
+    return 0
+
+
+def _sugarcrepe(arguments: argparse.Namespace) -> int:
+    from binding import models, sugarcrepe
+    from binding.dual import both_towers
+    from binding.numerics import device
+
+    folder = arguments.data or sugarcrepe.data_folder()
+    if folder is None:
+        raise ValueError("no data; name the folder of the SugarCrepe files with --data, or fetch them with --data DIR --download")
+    if arguments.out is not None:
+        _check_out(arguments.out, arguments.force, ending=".json")
+    if arguments.download:
+        sugarcrepe.download(folder)
+    items = sugarcrepe.load(folder)
+    start = time.perf_counter()
+    if arguments.images is None:
+        text, image = models.load(arguments.model, progress=sys.stderr.isatty()), None
+    else:
+        text, image = both_towers(arguments.model)
+    run = sugarcrepe.measure(items, text, image, arguments.images or Path(), model=arguments.model)
+    run.provenance.update(weights=getattr(text, "digest", "unknown"), binding=__version__, device=str(device()))
+    run.provenance.update(seconds=round(time.perf_counter() - start, 1))
+    if arguments.out is not None:
+        run.save(arguments.out)
+    print(_strata(run))
+    return 0
+
+
+def _strata(run: Any) -> str:
+    """A table with one row a subset: exact counts, ceilings, and what a scorer blind to word order could reach."""
+    from binding.sugarcrepe import bag_of_words_ceiling, tally
+
+    head = f"{'subset':12}{'items':>7}{'mean d':>8}{'pure':>7}{'bag':>8}{'with image':>12}{'right':>7}{'ties':>6}{'accuracy':>10}"
+    rows = []
+    for name in dict.fromkeys(run.subset.tolist()):
+        here = run.of(name)
+        d, pure, margins = run.d[here], run.pure[here], run.margin[here & ~np.isnan(run.margin)]
+        counted = tally(margins) if len(margins) else None
+        seen = f"{counted.n:12}{counted.right:7}{counted.ties:6}{float(counted.accuracy):10.2%}" if counted else f"{0:12}"
+        bag = float(bag_of_words_ceiling(pure))
+        rows.append(f"{name:12}{len(d):7}{d.mean():8.4f}{int(pure.sum()):7}{bag:8.1%}{seen}")
+    return "\n".join([head, *rows, f"Image: {run.provenance['image']}. A tie counts one half."])
+
+
+def _audit(arguments: argparse.Namespace) -> int:
+    for option, ending in (("out", ".json"), ("picture", ".svg"), ("captions", ".txt")):
+        path = getattr(arguments, option)
+        if path is not None:
+            _check_out(path, arguments.force, option=f"--{option}", ending=ending)
+    from binding.audit import audit, captions_of, draw, table, write
+
+    settings = {"chosen": arguments.family, "n": arguments.quartets, "seed": arguments.seed}
+    drawn = draw(**settings)  # refuses bad settings before a model is loaded
+    if arguments.captions is not None:
+        captions = captions_of(drawn)
+        write(arguments.captions, "\n".join(captions))
+        print(f"{len(captions)} captions written; embed them and keep both as an .npz file with captions and embeddings")
+        return 0
+    if arguments.zoo is not None:
+        return _zoo(arguments, settings)
+    from binding.models import load
+
+    report = audit(load(arguments.model, arguments.cache, progress=sys.stderr.isatty()), arguments.model, **settings)
+    text = json.dumps(report.to_json(), ensure_ascii=False)
+    if arguments.out is not None:
+        write(arguments.out, text)
+    if arguments.picture is not None:
+        from binding.plots import figure, svg
+        from binding.plots.audit import position
+
+        fig, ax = figure(5.4, 4)
+        position(ax, report)
+        write(arguments.picture, svg(fig))
+    print(text if arguments.json else table(report))
+    return 0
+
+
+def _zoo(arguments: argparse.Namespace, settings: dict[str, Any]) -> int:
+    """One line an encoder, measured or not; 1 if any failed."""
+    from functools import partial
+
+    from binding.audit import line_of, run_zoo, zoo
+    from binding.models import load
+
+    loader = partial(load, cache=arguments.cache)
+    outcomes = run_zoo(zoo(arguments.list), loader, arguments.zoo, jobs=arguments.jobs, dask=arguments.dask, **settings)
+    print("\n".join(line_of(outcome) for outcome in outcomes))
+    failed = sum(outcome.status == "failed" for outcome in outcomes)
+    print(f"{len(outcomes) - failed} of {len(outcomes)} encoders measured; the reports are in {arguments.zoo}")
+    return int(failed > 0)
+
+
 def _lines(path: Path | None) -> list[str]:
     if path is None:
         return []
@@ -73,11 +267,11 @@ def _lines(path: Path | None) -> list[str]:
         raise ValueError(f"{path} is not UTF-8 text ({error.reason} at byte {error.start}); save it as UTF-8") from None
 
 
-def _check_out(path: Path, force: bool) -> None:
-    if path.suffix != ".npz":
-        raise ValueError(f"--out {path} does not end in .npz; embeddings are written as a numpy archive")
+def _check_out(path: Path, force: bool, *, option: str = "--out", ending: str = ".npz") -> None:
+    if path.suffix != ending:
+        raise ValueError(f"{option} {path} does not end in {ending}; that is the kind of file it writes")
     if path.is_dir():
-        raise ValueError(f"--out {path} is a folder; name a file in it")
+        raise ValueError(f"{option} {path} is a folder; name a file in it")
     if path.exists() and not force:
         raise ValueError(f"{path} exists; choose another name, or replace it with --force")
 

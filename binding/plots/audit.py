@@ -1,0 +1,83 @@
+"""Pictures of the chapter on the audit: where an encoder stands, what its distances are made of, and usage layer by layer."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from matplotlib.axes import Axes
+
+from binding.audit import MADE, Audit, Estimate, FamilyAudit
+from binding.frontier import cap_published
+from binding.plots import BLUE, GREEN, INK, LINES, MARKERS, ORANGE, PALETTE, SOFT
+
+ZOO = (0.25, 0.35)
+"""Usage of the published cap between which eighteen deployed text encoders lie (L, Figure 3)."""
+B32 = (0.112, 0.25)
+"""δ and usage of CLIP B/32, published (L, Figure 11)."""
+
+
+def position(ax: Axes, report: Audit, right: float = 1.5) -> list[Any]:
+    """d against the published cap, with the published wedge of the zoo: a line a family over all wordings of its anchor.
+
+    The captions of a family do not move from wording to wording, so its line is level; the mark is the wording that all
+    families have, ``one_each``. Nothing lies above the dashed line d = cap.
+    """
+    reach = np.array([0, right])
+    artists: list[Any] = [ax.fill_between(reach, ZOO[0] * reach, ZOO[1] * reach, color=SOFT, alpha=0.3, lw=0)]
+    artists += ax.plot(reach, reach, "--", color=INK, lw=1.2)
+    artists.append(ax.annotate("d = cap", (0.33, 0.35), color=INK, rotation=45, rotation_mode="anchor"))
+    artists.append(ax.annotate("the zoo, published", (right, ZOO[1] * right), color=INK, ha="right", va="bottom"))
+    x = float(cap_published(B32[0]))
+    artists += ax.plot(x, B32[1] * x, "*", color=INK, ms=12, zorder=5, label="CLIP B/32, published")
+    for (family, entry), marker, color in zip(report.families.items(), MARKERS, PALETTE, strict=False):
+        caps = {name: values["cap_published"].mean for name, values in entry.anchors.items() if name not in MADE}
+        d = entry.measures["d"].mean
+        artists += ax.plot([min(caps.values()), max(caps.values())], [d, d], color=color, lw=1.5)
+        artists += ax.plot(caps["one_each"], d, marker, color=color, mfc="none", mew=1.8, ms=8, label=family, zorder=4)
+    ax.set(xlabel="published cap 2√(2δ)", ylabel="swap distance d", xlim=(0, right), ylim=(0, 0.62))
+    ax.legend(loc="upper left", fontsize=9)
+    return artists
+
+
+def distances(ax: Axes, entry: FamilyAudit, right: float) -> list[Any]:
+    """Swap d, order w and pairing d_sym of one family as bars with their intervals."""
+    rows = (("swap $d$", "d", ORANGE, ""), ("order $w$", "w", BLUE, "//"), (r"pairing $d_{\mathrm{sym}}$", "d_sym", GREEN, ".."))
+    artists: list[Any] = []
+    for place, (_, key, color, hatch) in enumerate(rows):
+        estimate = entry.measures[key]
+        artists += ax.barh(place, estimate.mean, 0.62, facecolor="none", edgecolor=color, hatch=hatch, lw=1.8)
+        artists.append(ax.errorbar(estimate.mean, place, xerr=_arms([estimate]), color=INK, lw=1.2, capsize=3))
+        said = "0" if estimate.high == 0 else f"{estimate.mean:.3f}"
+        artists.append(ax.annotate(said, (estimate.high, place), (6, 0), textcoords="offset points", va="center"))
+    ax.set_yticks(range(len(rows)), [name for name, *_ in rows])
+    ax.invert_yaxis()
+    ax.set(xlabel="distance, from 0 to 2", xlim=(0, right))
+    return artists
+
+
+def by_layer(ax: Axes, names: Sequence[str], curves: Mapping[str, Sequence[Estimate]], label: str) -> list[Any]:
+    """A measure by layer, one curve a name, with the intervals of each point."""
+    artists: list[Any] = []
+    for (name, estimates), marker, color, line in zip(curves.items(), MARKERS, PALETTE, LINES, strict=False):
+        means = [estimate.mean for estimate in estimates]
+        artists.append(
+            ax.errorbar(
+                range(len(means)),
+                means,
+                yerr=_arms(estimates),
+                marker=marker,
+                ls=line,
+                mfc="none",
+                color=color,
+                capsize=2,
+                label=name,
+            )
+        )
+    ax.set_xticks(range(len(names)), names)
+    ax.set(xlabel="layer", ylabel=label, ylim=(0, None))
+    ax.legend(fontsize=9)
+    return artists
+
+
+def _arms(estimates: Sequence[Estimate]) -> np.ndarray:
+    return np.array([[e.mean - e.low for e in estimates], [e.high - e.mean for e in estimates]]).clip(0)
