@@ -164,6 +164,7 @@ def test_a_point_between_two_others_never_separates() -> None:
         x = gaussian(seed, 4 + seed % 4, 2 + seed % 4)
         x[0] = (x[1] + x[2]) / 2
         assert isinstance(separate(x, [0]), Farkas)
+        assert not separable(x, np.arange(len(x))[None] == 0, steps=200).any()
 
 
 def test_decisions_do_not_depend_on_the_unit_or_the_origin() -> None:
@@ -294,6 +295,8 @@ def test_margin_on_a_line(seed: int, M: int, data: st.DataObject) -> None:
         (lambda: separable(SQUARE, np.zeros((1, 4), dtype=bool)), "set 0 has j = 0"),
         (lambda: separable(SQUARE, np.ones((1, 4), dtype=bool)), "set 0 has j = 4"),
         (lambda: hull_points(SQUARE, np.array([1.0, -0.5, 0.0, 0.0])), "scale each side"),
+        (lambda: hull_points(SQUARE, np.array([1.0, -1 + 1e-14, 0.0, 0.0])), "scale each side"),
+        (lambda: hull_points(SQUARE.astype(object), np.array([1, Fraction(1, 10**30) - 1, 0, 0], object)), "scale each side"),
         (lambda: separable_counts(SQUARE[:2]), "N < M"),
         (lambda: separable_counts(gaussian(0, 40, 10)), "draw sets"),
         (lambda: separable_counts([[0.0, 0.0], [1.0, 1.0], [2.0, 2.0], [0.0, 1.0]]), "one hyperplane"),
