@@ -72,6 +72,7 @@ def test_average_and_reversal_are_what_they_are_called(drawn):
     average, reversed_ = throttle.blind(s), throttle.reverse(s)
     assert torch.equal(throttle.margin(average), torch.zeros_like(s.own))
     assert torch.equal(throttle.margin(reversed_), -throttle.margin(s))
+    assert torch.equal(reversed_.other, s.other_swap) and torch.equal(reversed_.other_swap, s.other)
     assert all(torch.equal(a, b) for a, b in zip(throttle.reverse(reversed_), s, strict=True))
     for again in (throttle.blind(reversed_), throttle.blind(average), throttle.reverse(average)):
         assert all(torch.equal(a, b) for a, b in zip(again, average, strict=True))
@@ -191,6 +192,23 @@ def test_gaussian_loss_keeps_the_identity_and_only_grows_with_noise(mean, varian
     assert abs(backward - forward - mean) <= bound
     assert forward >= float(throttle.loss(mu)) - 1e-10  # Jensen, and the quadrature error that the function states
     assert abs(float(throttle.gaussian_loss(mu, 0 * v)) - float(throttle.loss(mu))) <= bound
+
+
+@pytest.mark.parametrize("noise", [0.25, 0.6])
+def test_expected_losses_are_those_of_the_stated_normal_margin(noise):
+    t, swap = codes(3, objects=2, attributes=2)
+    b = (t + 2 * t[swap]) / 3
+    got = throttle.expected_losses(t, b, noise)
+    for s, r in product(range(2), range(2)):
+        mean, deviation = float(t[s] @ (b[s] - b[r])), noise * float((b[s] - b[r]).norm())
+        want = quad(
+            lambda z, m=mean, d=deviation: np.logaddexp(0, -(m + d * z)) * exp(-z * z / 2) / sqrt(2 * np.pi),
+            -12,
+            12,
+            epsabs=1e-12,
+            epsrel=1e-12,
+        )[0]
+        assert abs(float(got[s, r]) - want) <= 1e-10  # as gaussian_loss states
 
 
 def mean_bound(t, b, noise, n, chance=1e-9):

@@ -6,6 +6,7 @@ from math import exp, log
 
 import pytest
 import torch
+from conftest import ROOT
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -14,6 +15,7 @@ from binding.numerics import generator
 from binding.training import Config
 
 TINY = Config(0.5, steps=4, warmup=2, batch=8, width=32, image_layers=1, text_layers=1, scored=16)
+STORED = ROOT / "book" / "runs" / "throttle-laptop.json"
 seeds = st.integers(0, 10_000)
 
 
@@ -299,6 +301,18 @@ def test_one_command_makes_a_sweep_that_loads(tmp_path, monkeypatch, capsys):
         0.5: [row["scores"]["swap_margin"] for row in stored["runs"]]
     }
     assert training.by_rate(stored, "swap_margin", text_layers=2) == {}
+
+
+def test_the_stored_sweep_is_complete_and_says_where_it_comes_from():
+    stored = training.load(STORED)
+    scores = set(stored["runs"][0]["scores"])
+    assert len(scores) == 15
+    for row in stored["runs"]:
+        assert set(row) == {"config", "scores", "provenance"} and set(row["scores"]) == scores
+        assert set(row["provenance"]) == {*training.provenance(), "seconds", "processor_seconds"}
+        assert all(0 <= value <= 1 for name, value in row["scores"].items() if "accuracy" in name)
+        assert row["scores"]["contrast_loss_blind"] >= log(2)
+        assert abs(row["scores"]["swap_margin"]) <= row["scores"]["ceiling"]
 
 
 @pytest.mark.parametrize(
