@@ -106,7 +106,7 @@ class Run:
     pure: np.ndarray
     saved_words: np.ndarray
     examples: tuple[Item, ...]
-    """Of each subset, the items in the middle of each fifth of its ceilings, the lowest first."""
+    """Of each subset, the items in the middle of each fifth of its ceilings, the lowest first, of those that have a margin."""
 
     def of(self, *subsets: str) -> np.ndarray:
         """Where the items of these subsets stand, as a mask.
@@ -270,7 +270,7 @@ def measure(
         margin=margins,
         pure=np.array([item.pure for item in items]),
         saved_words=np.array([item.saved_words for item in items]),
-        examples=_examples(items, d),
+        examples=_examples(items, d, known),
     )
 
 
@@ -418,11 +418,12 @@ def _check_images(items: Sequence[Item], folder: Path) -> None:
         raise ValueError(f"{folder} lacks {len(missing)} of {len(names)} images, the first {missing[0]}; get COCO's val2017")
 
 
-def _examples(items: Sequence[Item], d: np.ndarray) -> tuple[Item, ...]:
+def _examples(items: Sequence[Item], d: np.ndarray, known: np.ndarray) -> tuple[Item, ...]:
     chosen: list[Item] = []
+    order = [row for row in np.argsort(d, kind="stable") if known[row] or not known.any()]
     for name in dict.fromkeys(item.subset for item in items):
-        rows = [row for row in np.argsort(d, kind="stable") if items[row].subset == name]
-        chosen += [items[row] for row in dict.fromkeys(rows[(2 * fifth + 1) * len(rows) // 10] for fifth in range(5))]
+        rows = [row for row in order if items[row].subset == name]
+        chosen += [items[row] for row in dict.fromkeys(rows[(2 * k + 1) * len(rows) // 10] for k in range(5) if rows)]
     return tuple(chosen)
 
 

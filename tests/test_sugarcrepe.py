@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree
 
 import numpy as np
 import pytest
@@ -13,8 +14,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from binding import sugarcrepe
+from binding.claims import ledger, verify
 from binding.encoders import ROUNDING, minilm
 from binding.numerics import unit
+from binding.plots import figure
+from binding.plots import sugarcrepe as pictures
 from binding.scenes import word_multiset
 from binding.sugarcrepe import COUNTS, FIVE, PUBLISHED_COUNTS, Item, Run, Tally
 
@@ -419,3 +423,59 @@ def test_the_stored_run_is_measured_again(items: tuple[Item, ...], run: Run) -> 
     off = np.abs(again.margin - run.margin[rows])
     assert np.nan_to_num(off).max() <= 4 * ROUNDING + 2 * digits
     assert np.array_equal(np.isnan(again.margin), np.isnan(run.margin[rows]))
+
+
+# --- The page
+
+
+def plainly(run: Run, subsets: Sequence[str]) -> list[tuple[float, float]]:
+    """(d, margin) of the items with a margin, sorted by d, without numpy."""
+    rows = zip(run.subset.tolist(), run.d.tolist(), run.margin.tolist(), strict=True)
+    return sorted((d, m) for s, d, m in rows if s in subsets and m == m)
+
+
+def test_the_numbers_of_the_page(run: Run) -> None:
+    """The stored run and the published table give the ledger's numbers by plain loops."""
+    table = sugarcrepe.published().values()
+    clip = {s: sum(row[s] for row in table) / len(table) for s in FIVE}
+    d = {s: sum(x for x, name in zip(run.d.tolist(), run.subset.tolist(), strict=True) if name == s) / COUNTS[s] for s in FIVE}
+    own = {s: sum(m > 0 for _, m in plainly(run, [s])) / len(plainly(run, [s])) for s in FIVE}
+    rows = plainly(run, FIVE)
+    wrong = [d < np.median([d for d, _ in rows]) for d, m in rows if m < 0]
+    measured = {
+        "sugarcrepe.under": [
+            sum(row["swap_obj"] < 100 * 163 / 245 for row in table),
+            sum(row["swap_att"] < 7700 / 111 for row in table),
+        ],
+        "sugarcrepe.hardest": sorted(sorted(FIVE, key=clip.get)[:2]) + sorted(sorted(FIVE, key=d.get)[:2]),  # type: ignore[arg-type]
+        "sugarcrepe.mean_d": [float(np.mean(run.d[run.of(s)])) for s in COUNTS],
+        "sugarcrepe.other_encoder": np.corrcoef(list(d.values()), list(clip.values()))[0, 1],
+        "sugarcrepe.own_encoder": np.corrcoef(list(d.values()), list(own.values()))[0, 1],
+        "sugarcrepe.errors": sum(wrong) / len(wrong),
+        "sugarcrepe.deciles": [np.mean([m > 0 for _, m in part]) for part in np.array_split(np.array(rows), 10)],
+    }
+    for name, value in measured.items():
+        verify(ledger()[name], value)
+    assert not any(m == 0 for _, m in rows), "no tie, so signs are all there is to count"
+
+
+def test_the_wedge_is_where_its_usage_says() -> None:
+    _, ax = figure()
+    artists = pictures.zoo(ax, {"one": (0.8, 0.24)}, 0.25, 0.35)
+    corners = artists[0].get_paths()[0].vertices
+    sides = {round(y / x, 12) for x, y in corners if x > 0}
+    assert sides == {0.25, 0.35}
+
+
+@pytest.mark.parametrize(
+    ("margin", "said"), [(0.125, "+0.125, right"), (-0.125, "−0.125, wrong"), (0.0, "a tie"), (np.nan, "no other")]
+)
+def test_the_picture_of_an_item_shows_its_numbers(margin: float, said: str) -> None:
+    shown = Item("swap_obj", "0", "1.jpg", "A <cat> & a mat. ", "A mat & a cat.")
+    svg = ElementTree.fromstring(pictures.item(shown, 0.5, margin))
+    letters = [element.text or "" for element in svg.iter("{http://www.w3.org/2000/svg}text")]
+    assert {"A <cat> & a mat.", "A mat & a cat.", "ceiling d = 0.500"} <= set(letters)
+    assert said in letters[-1] and said in pictures.item_alt(shown, 0.5, margin)
+    band, _, *bar = svg.iter("{http://www.w3.org/2000/svg}rect")
+    assert float(band.get("width", "")) == 2 * pictures.UNIT * 0.5
+    assert [float(b.get("x", "")) + 3 - pictures.MIDDLE for b in bar] == ([] if margin != margin else [pictures.UNIT * margin])
