@@ -12,7 +12,7 @@ import sys
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 OLDEST, NEWEST = (3, 11), (3, 14)
 DISK_GB = 9
-EXTRAS = "book,test,pdf,bench"
+EXTRAS = "book,test,pdf,bench,corpus,cluster"
 
 
 def problem(version, free_gb):
