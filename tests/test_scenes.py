@@ -153,6 +153,10 @@ def test_word_multisets_count() -> None:
     assert word_multiset("a cat") != word_multiset("a cat, a cat")
 
 
+def test_a_hyphen_parts_words_and_an_apostrophe_does_not() -> None:
+    assert words("An X-ray of the dog's tooth") == ("an", "x", "ray", "of", "the", "dog's", "tooth")
+
+
 @pytest.mark.parametrize(
     ("word", "phrase"),
     [
