@@ -82,7 +82,7 @@ def test_signs_are_fair_and_gaussians_standard():
     # Hoeffding for n = 2^20 signs: P(|mean| > t) <= 2 exp(-n t^2 / 2) = 1e-9 at t below.
     n = 2**20
     assert abs(numerics.signs((n,), numerics.generator(0)).mean().item()) <= np.sqrt(2 * np.log(2e9) / n)
-    # A mean of n standard normals has deviation n^-1/2, their variance sqrt(2/n); beyond 6.2 and 6.5 of these lies less than 1e-9.
+    # A mean of n standard normals has deviation n^-1/2, their variance sqrt(2/n); beyond 6.2 and 6.5 of them lies under 1e-9.
     x = numerics.gaussian((n,), numerics.generator(0))
     assert abs(x.mean().item()) <= 6.2 / np.sqrt(n)
     assert abs(x.var().item() - 1) <= 6.5 * np.sqrt(2 / n)
