@@ -46,15 +46,36 @@ def generated(n: int, generator: np.random.Generator, *, start: int = 0) -> Any:
 
 
 def generated_rate(*, swaps: bool) -> float:
-    """p of the corpus of :func:`generated`, with O objects, C colours and R places, in closed form.
+    """p of the corpus of :func:`generated`, all candidates or those that are no reorderings, in closed form: Σ share · chance.
 
-    Captions of two coloured objects: (share)² (CO)⁻² [3 (1 − 1/C)(1 − 1/O) + (1 − 1/O)/C + (1 − 1/C)/O], of which only
-    2 (1 − 1/C)(1 − 1/O) are swaps; placed objects: (share)² (1 − 1/O) / (R O²), all of them swaps.
+    With O objects, C colours and R places: two captions of coloured objects are these candidates with the chance
+    (CO)⁻² [3 (1 − 1/C)(1 − 1/O) + (1 − 1/O)/C + (1 − 1/C)/O], of which 2 (1 − 1/C)(1 − 1/O) are swaps; two captions of placed
+    objects with the chance (1 − 1/O) / (R O²), all of them swaps.
     """
+    return sum(share * chance for share, chance in _kinds(swaps))
+
+
+def generated_pairs(n: int, *, swaps: bool) -> tuple[float, float]:
+    """Mean ½ n (n − 1) p and standard deviation of the number of pairs among n generated captions.
+
+    The variance of a count over pairs of independent draws is ½ n (n − 1) [2 (n − 2) (E h² − p²) + p (1 − p)], where h is the
+    chance that a given caption has another one as its partner. Raises ``ValueError`` for n < 2.
+    """
+    if n < 2:
+        raise ValueError(f"n = {n}; a pair needs two captions at least")
+    p, pairs = generated_rate(swaps=swaps), n * (n - 1) / 2
+    spread = sum(share * chance**2 for share, chance in _kinds(swaps)) - p**2
+    return pairs * p, (pairs * (2 * (n - 2) * spread + p * (1 - p))) ** 0.5
+
+
+def _kinds(swaps: bool) -> list[tuple[float, float]]:
+    """For each kind of caption with partners: its share, and the chance that a random caption is a given one's partner."""
     o, c = (1 / len(words) for words in _generated_words())
-    both = (1 - c) * (1 - o)
-    orders = 2 * both if swaps else 3 * both + (1 - o) * c + (1 - c) * o
-    return COLOUR_SHARE**2 * orders * (c * o) ** 2 + PLACE_SHARE**2 * (1 - o) * o**2 / len(PLACES)
+    coloured, placed = COLOUR_SHARE * (c * o) ** 2, PLACE_SHARE * o**2 / len(PLACES)
+    kinds = [(COLOUR_SHARE * (1 - c) * (1 - o), (2 if swaps else 3) * coloured), (PLACE_SHARE * (1 - o), placed)]
+    if not swaps:  # one colour or one object twice: the other order is a candidate
+        kinds.append((COLOUR_SHARE * ((1 - o) * c + (1 - c) * o), coloured))
+    return kinds
 
 
 def _generated_words() -> tuple[tuple[str, ...], tuple[str, ...]]:

@@ -1,7 +1,7 @@
 """Pictures of the chapter on caption corpora: what binding is worth to a loss, and how pairs grow with the corpus."""
 
 from collections.abc import Mapping, Sequence
-from math import log
+from math import log, log10
 from typing import Any
 
 import numpy as np
@@ -10,6 +10,7 @@ from matplotlib.axes import Axes
 from binding.contrast import poisson_interval, rate
 from binding.corpus import Report
 from binding.plots import BLUE, GREEN, INK, LINES, MARKERS, ORANGE, SOFT, label_line
+from binding.plots.light import box, picture, text
 from binding.throttle import jensen_bound, linear_bound
 
 SIZES = tuple(2**power for power in range(5, 18))
@@ -62,20 +63,28 @@ def growth(ax: Axes, sizes: Sequence[int], pairs: Mapping[str, Sequence[int]], r
     return artists
 
 
-def extrapolation(ax: Axes, captions: int, pairs: int, batch: int) -> list[Any]:
-    """What so many pairs among so many captions say about a batch: the bound with its 95 % interval, and log B."""
+def extrapolation(captions: int, pairs: int, batch: int) -> str:
+    """What so many pairs among so many captions say about a batch, as an SVG image: the bound, its 95 % interval, and log B.
+
+    The scale is logarithmic. With no pair the interval has no lower end, and fades out to the left.
+    """
     all_pairs = captions * (captions - 1) / 2
     low, high = (best_bound(batch, min(1.0, end / all_pairs)) for end in poisson_interval(pairs))
-    left = 1e-9
-    artists: list[Any] = ax.plot([max(low, left), high], [0, 0], color=ORANGE, lw=7, solid_capstyle="butt")
-    artists += ax.plot([high], [0], "|", color=INK, ms=16, mew=2)
+    start, end, guess = _at(low) if pairs else _at(1e-10), _at(high), _at(log(batch))
+    parts = [box(start, 48, end - start, 14, fill=ORANGE, opacity=1 if pairs else 0.35)]
+    parts += [box(x - 1, 42, 2, 26, fill=INK) for x in ((start, end) if pairs else (end,))]
     if pairs:
-        artists += ax.plot([low], [0], "|", color=INK, ms=16, mew=2)
-        artists += ax.plot([best_bound(batch, pairs / all_pairs)], [0], "D", color=INK, ms=7)
-    artists.append(ax.axvline(log(batch), color=SOFT, lw=2, ls="--"))
-    artists.append(ax.text(log(batch), 0.62, "log B ", ha="right", va="center", color=INK))
-    said = f"{low:.1g} to {high:.1g} nats" if pairs else f"at most {high:.1g} nats"
-    artists.append(ax.text(max(low, left), 0.45, said, va="center"))
-    ax.set(xscale="log", xlim=(left, 30), ylim=(-0.5, 0.9), yticks=[], xlabel="most that binding can save, nats an example")
-    ax.spines["left"].set_visible(False)
-    return artists
+        x = _at(best_bound(batch, pairs / all_pairs))
+        parts.append(f'<path d="M{x:.0f} 46l8 9l-8 9l-8 -9z" fill="{INK}"/>')
+    said = f"between {low:.1g} and {high:.1g} nats" if pairs else f"at most {high:.1g} nats"
+    parts.append(text(10, 20, f"worth {said}, of log B = {log(batch):.1f}"))
+    parts.append(f'<path d="M{guess:.0f} 32V84" stroke="{SOFT}" stroke-width="3" stroke-dasharray="6 4"/>')
+    parts.append(box(10, 84, 430, 1.5, fill=INK))
+    for value, name in ((1e-9, "10⁻⁹"), (1e-6, "10⁻⁶"), (1e-3, "0.001"), (1, "1")):
+        parts += [box(_at(value), 84, 1.5, 6, fill=INK), text(round(_at(value)), 106, name, text_anchor="middle")]
+    return picture(450, 112, *parts)
+
+
+def _at(nats: float) -> float:
+    """Where a number of nats stands on the ruler of :func:`extrapolation`, in pixels: 36 a power of ten."""
+    return 10 + 36 * max(0.0, log10(nats) + 10)
