@@ -11,9 +11,9 @@ from binding.plots import BLUE, GREEN, INK, LINES, MARKERS, ORANGE, PALETTE, SOF
 from binding.plots.light import box, picture, text
 from binding.sugarcrepe import Deciles, Item
 
-WIDTH, MIDDLE, UNIT = 460, 230, 170
+WIDTH, MIDDLE, UNIT = 360, 180, 140
 """Pixels of :func:`item`: the picture, its zero, and a score of one."""
-COLUMNS = 56
+COLUMNS = 44
 """Letters in a line of a caption."""
 
 
@@ -21,12 +21,12 @@ def item(shown: Item, d: float, margin: float) -> str:
     """One item as SVG: its two captions, the band of margins that images can reach, and the margin measured."""
     parts, y = [], 18
     for name, caption in (("right", shown.caption), ("wrong", shown.negative)):
-        for k, line in enumerate(textwrap.wrap(" ".join(caption.split()), COLUMNS)[:3]):
-            parts.append(text(4, y, name if k == 0 else "", font_weight="bold", font_size=12))
-            parts.append(text(50, y, line, font_size=12))
+        for k, line in enumerate(textwrap.wrap(" ".join(caption.split()), COLUMNS)):
+            parts.append(text(4, y, name if k == 0 else "", font_weight="bold", font_size=13))
+            parts.append(text(52, y, line, font_size=13))
             y += 17
         y += 5
-    top = 128
+    top = max(104, y)
     parts.append(box(MIDDLE - UNIT * d, top, 2 * UNIT * d, 24, fill=BLUE, fill_opacity=0.25, stroke=BLUE))
     parts.append(box(MIDDLE - 0.75, top - 8, 1.5, 40, fill=INK))
     if not np.isnan(margin):
@@ -96,7 +96,7 @@ def by_ceiling(ax: Axes, curves: Mapping[str, Deciles]) -> list[Any]:
             curve.d, curve.accuracy, MARKERS[k] + LINES[k], color=PALETTE[k], mfc="white" if k else None, label=name
         )
     ax.set(xlabel="mean ceiling d of the part", ylabel="accuracy", ylim=(0.4, 1.0), xlim=(0, None))
-    ax.legend(loc="lower right")
+    ax.legend(loc="lower right", bbox_to_anchor=(1.0, 0.2))
     return artists
 
 
@@ -108,10 +108,12 @@ def by_subset(ax: Axes, d: Mapping[str, float], columns: Mapping[str, Mapping[st
         artists += ax.plot([d[s] for s in column], list(column.values()), MARKERS[k], ls="", label=name, ms=8, **style)
     for s in d:
         top = max(column[s] for column in columns.values())
-        artists.append(ax.annotate(s, (d[s], top), (0, 8), textcoords="offset points", ha="center", fontsize=10))
+        near = [d[other] - d[s] for other in d if 0 < abs(d[other] - d[s]) < 0.05]
+        place, align = ((0, 9), "center") if not near else ((-9, 0), "right") if near[0] > 0 else ((9, 0), "left")
+        artists.append(ax.annotate(s, (d[s], top), place, textcoords="offset points", ha=align, va="center", fontsize=10))
     artists.append(ax.axhline(50, color=SOFT, ls=":"))
-    ax.set(xlabel="mean ceiling d of the subset (all-MiniLM-L6-v2)", ylabel="accuracy, percent", xlim=(0.1, 0.8), ylim=(48, 101))
-    ax.legend(loc="lower right", fontsize=10)
+    ax.set(xlabel="mean ceiling d of the subset (all-MiniLM-L6-v2)", ylabel="accuracy, percent", xlim=(0.05, 0.8), ylim=(48, 101))
+    ax.legend(loc="lower right", bbox_to_anchor=(1.0, 0.08), fontsize=10)
     return artists
 
 
