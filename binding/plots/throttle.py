@@ -6,8 +6,9 @@ from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
+from matplotlib.figure import Figure
 
-from binding.plots import BLUE, GREEN, INK, LINES, MARKERS, ORANGE, PURPLE, SOFT
+from binding.plots import BLUE, GREEN, INK, LINES, MARKERS, ORANGE, PURPLE, SOFT, img
 from binding.throttle import Throttle, expected_log, mean_interval
 
 Values = Mapping[float, Sequence[float]]
@@ -24,16 +25,22 @@ def examples(axes: Sequence[Axes], pictures: np.ndarray, captions: Sequence[str]
     return artists
 
 
+def show_photos(picture: Figure, alt: str) -> None:
+    """Show a figure whose colours mean something: it stays on white, where a dark page would turn its colours over."""
+    from IPython.display import HTML, display
+
+    display(HTML(img(picture, alt).replace("binding-figure dark-light", "binding-photo")))
+
+
 def levels(ax: Axes, bound: float, gaps: Throttle, rate: float) -> list[Any]:
-    """L_π of the binding score, of its average and of its reversal on one loss axis, to scale, from zero on; dotted, log 2."""
+    """L_π of the binding score, of its average and of its reversal on one loss axis, to scale, from zero on."""
     losses = (bound, bound + gaps.blind_gap(rate), bound + gaps.reversed_gap(rate))
     artists: list[Any] = list(ax.barh(range(3), losses, height=0.6, color=(BLUE, SOFT, ORANGE)))
     for row, value in enumerate(losses):
         more = f" (+{value - bound:.3f})" if row else ""
         artists.append(ax.text(value + 0.04, row, f"{value:.3f}{more}", va="center"))
-    artists += ax.plot([log(2)] * 2, [-0.5, 2.5], color=SOFT, ls=":", lw=1.2, zorder=0)
     ax.set(xlim=(0, 3), ylim=(2.5, -0.5), yticks=range(3), yticklabels=("binds", "blind", "reversed"))
-    ax.set_xticks(range(3), ["0", "1", "2 nats"])
+    ax.set_xticks((0, log(2), 2), ("0", "log 2", "2 nats"))
     return artists
 
 
