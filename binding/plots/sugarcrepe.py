@@ -13,7 +13,7 @@ from binding.sugarcrepe import Deciles, Item
 
 WIDTH, MIDDLE, UNIT = 360, 180, 140
 """Pixels of :func:`item`: the picture, its zero, and a score of one."""
-COLUMNS = 44
+COLUMNS = 42
 """Letters in a line of a caption."""
 
 
@@ -23,7 +23,7 @@ def item(shown: Item, d: float, margin: float) -> str:
     for name, caption in (("right", shown.caption), ("wrong", shown.negative)):
         for k, line in enumerate(textwrap.wrap(" ".join(caption.split()), COLUMNS)):
             parts.append(text(4, y, name if k == 0 else "", font_weight="bold", font_size=13))
-            parts.append(text(52, y, line, font_size=13))
+            parts.append(text(58, y, line, font_size=13))
             y += 17
         y += 5
     top = max(104, y)
