@@ -201,6 +201,15 @@ def test_draws_hold_distinct_objects_attributes_and_a_spare_atom(seed: int, k: i
         assert all(len(set(row)) == k + 1 and set(row) <= set(range(n)) for row in rows.tolist())
 
 
+def test_draws_are_uniform_and_independent() -> None:
+    """Two of three objects and attributes, in order: 36 equally likely scenes. Hoeffding and a union, 1e-9 in all."""
+    n = 100_000
+    d = draw(n, 2, 3, 3, generator(0))
+    scenes, counts = torch.cat([d.objects[:, :2], d.attributes[:, :2]], dim=1).unique(dim=0, return_counts=True)
+    assert len(scenes) == 36
+    assert (counts / n - 1 / 36).abs().max() <= math.sqrt(math.log(2 * 36 * 1e9) / (2 * n))
+
+
 def test_additive_codes_swap_to_the_same_caption_exactly() -> None:
     """In integers, for every object and attribute code, with repeated attributes too: the margin is exactly zero."""
 
@@ -571,6 +580,7 @@ ROWS = torch.tensor([[0, 1, 2]])
         (lambda: Draws(ROWS[0], ROWS[0]), r"\(3,\)"),
         (lambda: Draws(ROWS[:, :1], ROWS[:, :1]), r"\(1, 1\)"),
         (lambda: Draws(torch.tensor([[0, 1, 0]]), ROWS), r"scene 0 names an object twice: \[0, 1, 0\]"),
+        (lambda: Draws(torch.tensor([[0, 1, 2], [2, 1, 2]]), ROWS[[0, 0]]), "scene 1 names an object twice"),
         (lambda: additive(U, V[:, :3]), "dimension 64, attribute codes 3"),
         (lambda: hadamard(U[:, :0], V[:, :0]), "N = 0"),
         (lambda: interpolated(U, V, math.nan), "theta = nan"),
@@ -588,6 +598,10 @@ ROWS = torch.tensor([[0, 1, 2]])
         (lambda: margins(["add"], hadamard, U[:2], V, Draws(ROWS, ROWS)), "object 2"),
         (lambda: margins(["add"], hadamard, U, V, Draws(ROWS, ROWS - 1)), "attribute -1"),
         (lambda: margins(["swap"], hadamard, U, V, Draws(ROWS, torch.tensor([[3, 3, 1]]))), "swaps attribute 3 for itself"),
+        (
+            lambda: margins(["swap"], hadamard, U, V, Draws(ROWS[[0, 0]], torch.tensor([[0, 1, 2], [3, 3, 1]]))),
+            "scene 1 swaps attribute 3",
+        ),
         (lambda: pooled_square(0, NONE), "k = 0"),
         (lambda: pooled_square(3, Leakage(1, 0, 0, -0.5)), "k = 3"),
         (lambda: swap_margin(1, NONE), "k = 1"),
