@@ -1,6 +1,7 @@
 """Laws of the audit: what no rotation and no order of quartets changes, what no encoder can pass; a zoo that hides nothing."""
 
 import json
+import re
 import sys
 from functools import cache, partial
 from pathlib import Path
@@ -41,11 +42,12 @@ from binding.encoders import ROUNDING, minilm
 from binding.models import load
 from binding.numerics import unit
 from binding.plots import figure, svg
-from binding.plots.audit import by_layer, distances, position
+from binding.plots.audit import LEFT, RIGHT, WIDTH, by_layer, distances, position
 from binding.scenes import families, word_multiset
 from binding.score import margin
 from binding.towers import untrained
 
+RUNS = Path(__file__).resolve().parent.parent / "book" / "runs"
 U = 2.0**-53
 SIZES = st.tuples(st.integers(2, 8), st.integers(2, 12), st.integers(0, 2**32 - 1), st.floats(0.05, 3))
 
@@ -152,6 +154,23 @@ def test_no_image_has_a_larger_margin_than_d_and_one_has_it(size: tuple[int, int
 
 
 @given(SIZES)
+def test_what_survives_a_reordering_is_at_most_the_pairing(size: tuple[int, int, int, float]) -> None:
+    """The smallest of four margins, for random images and for the best candidates; and how d, w and d_sym hang together."""
+    t, _ = drawn(size)
+    n, N = len(t), t.shape[-1]
+    own, slack = quartet_measures(t), 4 * (2 * N + 10) * U
+    y = unit(t[:, :2].mean(axis=1) - t[:, 2:].mean(axis=1))
+    images = unit(np.concatenate([[y], y + np.random.default_rng(size[2]).standard_normal((40, n, N))]))
+    four = [margin(images, t[:, a], t[:, b]) for a in (0, 1) for b in (2, 3)]
+    assert (np.min(four, axis=0) <= own["d_sym"] + slack).all()
+    assert np.abs(np.mean(four, axis=0)[0] - own["d_sym"]).max() <= slack, "the mean of the four is attained along y"
+    other = quartet_measures(t[:, [1, 0, 3, 2]])["d"]
+    w_swap = quartet_measures(t[:, [2, 3, 0, 1]])["w"]
+    assert (own["d_sym"] <= (own["d"] + other) / 2 + slack).all()
+    assert (own["d"] <= own["d_sym"] + (own["w"] + w_swap) / 2 + slack).all()
+
+
+@given(SIZES)
 def test_the_made_anchors_are_the_best_of_their_kind(size: tuple[int, int, int, float]) -> None:
     """No other anchor has a smaller mean deviation than the centroid, or a smaller largest one than the tightest."""
     t, anchor = drawn(size)
@@ -239,6 +258,20 @@ def test_colour_quartets_of_minilm_say_what_the_first_page_says() -> None:
     for claim, measure in (("layers_swap", "d"), ("layers_order", "w"), ("layers_pairing", "d_sym")):
         entry = ledger()[f"bag-of-words.{claim}"]
         assert abs(entry.expected[-1] - found[measure]) <= entry.tolerance
+
+
+def test_the_stored_runs_are_what_the_code_gives() -> None:
+    """MiniLM in one family to float32 rounding; the untrained tower in another, with its intervals, to the six digits kept."""
+    captions = [c for q in draw(["role"])["role"] for c in q.captions]
+    kept = read(RUNS / "audit-minilm.json").families["role"].measures
+    for name, values in quartet_measures(minilm()(captions).reshape(240, 4, -1)).items():
+        if name not in ("nearest", "shorter"):
+            assert abs(values.mean() - kept[name].mean) <= 2 * ROUNDING, name
+    small = {"embed_dim": 64, "text_cfg": {"context_length": 77, "vocab_size": 49408, "width": 64, "heads": 4, "layers": 2}}
+    again = audit(untrained(small, seed=0), chosen=["role"]).families["role"]
+    stored = read(RUNS / "audit-untrained.json").families["role"]
+    for name, entry in again.anchors.items():
+        assert np.abs(np.subtract(entry["usage"], stored.anchors[name]["usage"])).max() <= 1e-4, "float32, over caps above 0.2"
 
 
 def test_leaving_a_family_out_changes_no_other() -> None:
@@ -555,10 +588,11 @@ def test_the_pictures_show_what_was_measured() -> None:
         expected = entry.anchors["one_each"]["cap_published"].mean, entry.measures["d"].mean
         assert np.array_equal(marks[family], expected)
     assert svg(fig).startswith("<svg")
-    fig, (left, right) = figure(ncols=2)
-    distances(left, report().families["role"], 1.0)
-    by_layer(right, ["input", "1"], {"d": [entry.measures["d"] for entry in list(report().families.values())[:2]]}, "d")
-    assert [bar.get_width() for bar in left.patches] == [
-        report().families["role"].measures[key].mean for key in ("d", "w", "d_sym")
-    ]
+    fig, ax = figure()
+    by_layer(ax, ["input", "1"], {"d": [entry.measures["d"] for entry in list(report().families.values())[:2]]}, "d")
+    drawn_to_scale = distances(report().families["role"], top=1.0)
+    for key in ("d", "w", "d_sym"):
+        mean = report().families["role"].measures[key].mean
+        assert f">{mean:.3f}<" in drawn_to_scale
+        assert re.search(rf'width="{re.escape(f"{mean * (WIDTH - LEFT - RIGHT):.1f}"[:-1])}', drawn_to_scale)
     assert svg(fig).startswith("<svg")

@@ -9,7 +9,10 @@ from matplotlib.axes import Axes
 from binding.audit import MADE, Audit, Estimate, FamilyAudit
 from binding.frontier import cap_published
 from binding.plots import BLUE, GREEN, INK, LINES, MARKERS, ORANGE, PALETTE, SOFT
+from binding.plots.light import box, picture, text
 
+WIDTH, LEFT, RIGHT, ROW = 400, 112, 60, 42
+"""Pixels of :func:`distances`: its width, what stands left and right of the bars, and the height of a row."""
 ZOO = (0.25, 0.35)
 """Usage of the published cap between which eighteen deployed text encoders lie (L, Figure 3)."""
 B32 = (0.112, 0.25)
@@ -39,20 +42,20 @@ def position(ax: Axes, report: Audit, right: float = 1.5) -> list[Any]:
     return artists
 
 
-def distances(ax: Axes, entry: FamilyAudit, right: float) -> list[Any]:
-    """Swap d, order w and pairing d_sym of one family as bars with their intervals."""
-    rows = (("swap $d$", "d", ORANGE, ""), ("order $w$", "w", BLUE, "//"), (r"pairing $d_{\mathrm{sym}}$", "d_sym", GREEN, ".."))
-    artists: list[Any] = []
-    for place, (_, key, color, hatch) in enumerate(rows):
-        estimate = entry.measures[key]
-        artists += ax.barh(place, estimate.mean, 0.62, facecolor="none", edgecolor=color, hatch=hatch, lw=1.8)
-        artists.append(ax.errorbar(estimate.mean, place, xerr=_arms([estimate]), color=INK, lw=1.2, capsize=3))
-        said = "0" if estimate.high == 0 else f"{estimate.mean:.3f}"
-        artists.append(ax.annotate(said, (estimate.high, place), (6, 0), textcoords="offset points", va="center"))
-    ax.set_yticks(range(len(rows)), [name for name, *_ in rows])
-    ax.invert_yaxis()
-    ax.set(xlabel="distance, from 0 to 2", xlim=(0, right))
-    return artists
+def distances(entry: FamilyAudit, top: float) -> str:
+    """Swap d, order w and pairing d_sym of one family as SVG bars with their intervals; ``top`` fills the width."""
+    rows = (("swap d", "d", ORANGE), ("order w", "w", BLUE), ("pairing d_sym", "d_sym", GREEN))
+    scale = (WIDTH - LEFT - RIGHT) / top
+    parts = []
+    for place, (name, key, color) in enumerate(rows):
+        e, y = entry.measures[key], 6 + place * ROW
+        length = e.mean * scale
+        parts.append(text(LEFT - 8, y + 21, name, text_anchor="end"))
+        parts.append(box(LEFT, y, max(length, 1.5), ROW - 10, fill=color, fill_opacity=0.25 + 0.25 * place, stroke=color))
+        if e.high > 0:
+            parts.append(box(LEFT + e.low * scale, y + 15, (e.high - e.low) * scale, 2, fill=INK))
+        parts.append(text(LEFT + e.high * scale + 8, y + 21, "0" if e.high == 0 else f"{e.mean:.3f}"))
+    return picture(WIDTH, 3 * ROW + 8, *parts)
 
 
 def by_layer(ax: Axes, names: Sequence[str], curves: Mapping[str, Sequence[Estimate]], label: str) -> list[Any]:
