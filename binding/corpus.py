@@ -37,18 +37,28 @@ EXAMPLES_KEPT, ORDERS_KEPT = 100, 6
 """Most example groups, and most captions of one that are listed."""
 
 GROUPS = """
+CREATE TEMP TABLE tokens AS
+    SELECT caption, lower(array_to_string(
+        regexp_extract_all(caption, '[A-Za-z0-9'']+'), ' ')) AS words
+    {own};
 CREATE TEMP TABLE texts AS
-    SELECT array_to_string(list_sort(string_split(words, ' ')), ' ') AS bag, words, caption, count(*) AS n
-    FROM (SELECT caption, lower(array_to_string(regexp_extract_all(caption, '[A-Za-z0-9'']+'), ' ')) AS words {own})
-    GROUP BY ALL;
+    SELECT words, caption, count(*) AS n, array_to_string(
+        list_sort(string_split(words, ' ')), ' ') AS bag
+    FROM tokens GROUP BY words, caption;
 CREATE TEMP TABLE kinds AS
-    SELECT bag, words, form(caption) AS form, sum(n) AS n, min(caption) AS caption FROM texts
-    SEMI JOIN (SELECT bag FROM texts GROUP BY bag HAVING min(words) < max(words)) USING (bag)
+    SELECT bag, words, form(caption) AS form,
+        sum(n) AS n, min(caption) AS caption
+    FROM texts SEMI JOIN (SELECT bag FROM texts GROUP BY bag
+        HAVING min(words) < max(words)) USING (bag)
     GROUP BY ALL;
+CREATE TEMP TABLE sums AS
+    SELECT *, sum(n) OVER (PARTITION BY bag) AS b,
+        sum(n) OVER (PARTITION BY bag, words) AS w,
+        sum(n) OVER (PARTITION BY bag, form) AS f
+    FROM kinds;
 CREATE TEMP TABLE partners AS
     SELECT bag, caption, n, b - w AS orders, b - w - f + n AS swaps
-    FROM (SELECT *, sum(n) OVER (PARTITION BY bag) AS b, sum(n) OVER (PARTITION BY bag, words) AS w,
-        sum(n) OVER (PARTITION BY bag, form) AS f FROM kinds);
+    FROM sums;
 """
 """Captions by bag of words, by order and by form; then the partners of each: not the same order, and neither the same form."""
 
@@ -160,29 +170,33 @@ def from_json(plain: dict[str, Any]) -> Report:
 
 def table(report: Report, sizes: Sequence[int]) -> str:
     """The report as lines of text for people."""
-    lines = [f"{report.captions:,} captions in {report.files:,} file{'s' if report.files > 1 else ''}"]
+    lines = [f"{_count(report.captions, 'caption')} in {_count(report.files, 'file')}"]
     for count, what in (
-        (report.missing, "records without a caption, not counted"),
-        (report.wordless, "captions without a Latin word, counted"),
-        (report.not_utf8, "captions that are not UTF-8, counted"),
+        (report.missing, "without a caption, left out"),
+        (report.wordless, "without a Latin word, counted"),
+        (report.not_utf8, "not UTF-8, counted"),
     ):
-        lines += [f"{count:,} {what}"] if count else []
+        lines += [f"{count:,} of the records: {what}"] if count else []
     for title, kind, swaps in (
         ("Same words, another order", report.candidates, False),
         ("Of these, no mere reorderings", report.swaps, True),
     ):
         low, high = report.interval(swaps)
-        lines += ["", f"{title}: {kind.pairs:,} pairs of {kind.captions:,} captions in {kind.groups:,} groups"]
-        lines += [f"rate p = {rate(kind.partners, report.captions):.3g}, 95 % Poisson interval {low:.2g} to {high:.2g}"]
-        lines += [f"{'batch':>9}{'pairs in it':>14}{'nats an example, at most':>26}{'exactly':>12}"]
+        found = f"{_count(kind.pairs, 'pair')} of {_count(kind.captions, 'caption')} in {_count(kind.groups, 'group')}"
+        lines += ["", f"{title}:", found, f"rate p = {rate(kind.partners, report.captions):.3g}, 95 % {low:.2g} to {high:.2g}"]
+        lines += [f"{'batch':>9}{'pairs':>10}{'nats: at most':>15}{'exactly':>11}"]
         for size in sizes:
             row = report.batch(size, swaps)
             exact = "–" if row["exact"] is None else f"{row['exact']:.3g}"
-            lines += [f"{size:>9,}{row['pairs']:>14.3g}{row['bound']:>26.3g}{exact:>12}"]
+            lines += [f"{size:>9,}{row['pairs']:>10.3g}{row['bound']:>15.3g}{exact:>11}"]
     for example in report.examples:
-        lines += ["", f"{example.swaps:,} swaps among {example.pairs:,} pairs:"]
-        lines += [f"{count:>9,} × {' '.join(text.split())}" for text, count in example.orders]
+        lines += ["", f"{_count(example.swaps, 'swap')} among {_count(example.pairs, 'pair')}:"]
+        lines += [f"{count:>5,} × {' '.join(text.split())}" for text, count in example.orders]
     return "\n".join(lines)
+
+
+def _count(n: int, what: str) -> str:
+    return f"{n:,} {what}{'' if n == 1 else 's'}"
 
 
 def measure(

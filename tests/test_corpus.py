@@ -350,7 +350,7 @@ def test_a_report_goes_through_json(tmp_path: Path) -> None:
     assert plain["candidates"]["pairs"] == report.candidates.pairs == 2
     low, high = report.interval()
     assert low < rate(report.swaps.partners, report.captions) < high
-    assert "1 swaps among 1 pairs" in table(report, [2, 100])
+    assert "1 swap among 1 pair:" in table(report, [2, 100])
 
 
 # Files
@@ -565,8 +565,8 @@ def test_the_command_prints_a_table(tmp_path: Path, capsys: pytest.CaptureFixtur
     )
     assert main(["contrast-rate", str(path)]) == 0
     out = capsys.readouterr().out
-    assert out.startswith("5 captions in 1 file\n1 captions without a Latin word, counted\n")
-    assert "1 pairs of 2 captions in 1 groups\nrate p = 0.1," in out
+    assert out.startswith("5 captions in 1 file\n1 of the records: without a Latin word, counted\n")
+    assert "1 pair of 2 captions in 1 group\nrate p = 0.1," in out
     assert "1 × a blue car and a red dog" in out
 
 

@@ -50,15 +50,15 @@ def worth(ax: Axes, reports: Mapping[str, Report], *, swaps: bool = True) -> lis
 
 
 def growth(ax: Axes, sizes: Sequence[int], pairs: Mapping[str, Sequence[int]], rates: Mapping[str, float]) -> list[Any]:
-    """Pairs found against the size N of the corpus, with the lines ½ N (N − 1) p of the given rates."""
-    N = np.array(sizes, float)
+    """Pairs found against the size n of the corpus, with the lines ½ n (n − 1) p of the given rates."""
+    n = np.array(sizes, float)
     artists: list[Any] = []
     for i, (name, counts) in enumerate(pairs.items()):
         color = (BLUE, ORANGE)[i]
-        line = N * (N - 1) / 2 * rates[name]
-        artists += ax.plot(N, line, LINES[i], color=color, lw=1.5)
-        artists += ax.plot(N, counts, MARKERS[i], color=color, mfc="white", label=name)
-    ax.set(xscale="log", yscale="log", xlabel="captions N", ylabel="pairs of candidates")
+        line = n * (n - 1) / 2 * rates[name]
+        artists += ax.plot(n, line, LINES[i], color=color, lw=1.5)
+        artists += ax.plot(n, counts, MARKERS[i], color=color, mfc="white", label=name)
+    ax.set(xscale="log", yscale="log", xlabel="captions n", ylabel="pairs of candidates")
     ax.legend(loc="upper left")
     return artists
 
