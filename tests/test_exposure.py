@@ -49,10 +49,11 @@ def every_graph(m: int, n: int, ρ: Fraction) -> list[tuple[np.ndarray, Fraction
 @pytest.mark.parametrize("ρ", [Fraction(1, 16), Fraction(1, 2), Fraction(7, 8)])
 def test_all_three_chances_are_those_of_all_graphs(m: int, n: int, ρ: Fraction) -> None:
     law = np.full((m + 1, n + 1), Fraction(0))
-    covered = connected = Fraction(0)
+    covered = connected = isolated = Fraction(0)
     for graph, weight in every_graph(m, n, ρ):
         objects, attributes = reached(graph, 0)
         law[len(objects), len(attributes)] += weight
+        isolated += weight * int((~graph.any(axis=0)).sum() + (~graph.any(axis=1)).sum())
         if not graph[0, 0]:
             covered += weight * int(graph[0].any() and graph[:, 0].any())
             connected += weight * int(0 in attributes)
@@ -62,6 +63,8 @@ def test_all_three_chances_are_those_of_all_graphs(m: int, n: int, ρ: Fraction)
     # The powers of 1 − ρ carry (m + n) ε each; the difference E[J] / n − ρ is at most as large as the error of a number below 1.
     assert abs(coverage_rate(float(ρ), m, n) - float(covered / (1 - ρ))) <= 2 * (m + n) * EPS
     assert abs(connection_rate(float(ρ), m, n) - float(connected / (1 - ρ))) <= rounding(m, n) / float(1 - ρ)
+    # The exponent is the mean number of words never shown; e^{−x} moves by at most x e^{−x} < 1 times its relative error.
+    assert abs(isolation_limit(float(ρ), m, n) - exp(-isolated)) <= 2 * (m + n) * EPS
 
 
 @pytest.mark.parametrize("ρ", [Fraction(1, 20), Fraction(1, 4)])
