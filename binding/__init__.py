@@ -3,9 +3,11 @@
 One module an idea, in floors; a module imports only from floors below its own:
 
 1. ``scenes`` · ``numerics`` · ``claims``
-2. the mathematics: ``ideal`` · ``radon``
-3. the measured world: ``encoders``
-4. what people see: ``plots`` · ``widgets`` · ``cli``
+2. the mathematics: ``score`` · ``ideal`` · ``radon`` · ``dichotomies`` · ``codes`` · ``depth`` · ``gauge`` · ``exposure`` · ``throttle`` ·
+   ``contrast`` · ``frontier`` · ``correlation``
+3. the measured world: ``embeddings`` · ``captions`` · ``synthetic``, then ``encoders`` · ``towers``, then ``models`` · ``dual`` · ``audit`` ·
+   ``sugarcrepe`` · ``corpus`` · ``training``
+4. what people see: ``plots`` · ``widgets`` · ``pages`` · ``cli``
 """
 
 __version__ = "0.1.0"
