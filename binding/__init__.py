@@ -3,10 +3,10 @@
 One module an idea, in floors; a module imports only from floors below its own:
 
 1. ``scenes`` · ``numerics`` · ``claims``
-2. the mathematics: ``score`` · ``ideal`` · ``radon`` · ``dichotomies`` · ``codes`` · ``depth`` · ``gauge`` · ``exposure`` · ``throttle`` ·
-   ``contrast`` · ``frontier`` · ``correlation``
-3. the measured world: ``embeddings`` · ``captions`` · ``synthetic``, then ``encoders`` · ``towers``, then ``models`` · ``dual`` · ``audit`` ·
-   ``sugarcrepe`` · ``corpus`` · ``training``
+2. the mathematics: ``score`` · ``ideal`` · ``radon`` · ``dichotomies`` · ``codes`` · ``depth`` · ``gauge`` · ``exposure`` ·
+   ``throttle`` · ``contrast`` · ``frontier`` · ``correlation``
+3. the measured world: ``embeddings`` · ``captions`` · ``synthetic``, then ``encoders`` · ``towers``, then ``models`` · ``dual`` ·
+   ``audit`` · ``sugarcrepe`` · ``corpus`` · ``training``
 4. what people see: ``plots`` · ``widgets`` · ``pages`` · ``cli``
 """
 
