@@ -226,7 +226,7 @@ def table(report: Audit) -> str:
     rows |= {name: [anchor[key] for anchor in best] for name, key in ANCHOR_LABELS.items()}
     names = dict.fromkeys(name for entry in entries for name in entry.anchors)
     usage = {name: [entry.anchors[name]["usage"] if name in entry.anchors else None for entry in entries] for name in names}
-    head = " " * 16 + "".join(f"{family:>13}" for family in report.families)
+    head = " " * 14 + "".join(f"{family:>12}" for family in report.families)
     return "\n".join(
         [
             f"{report.model}: N = {report.dimension}, {report.quartets} quartets a family",
@@ -239,21 +239,21 @@ def table(report: Audit) -> str:
             *(_line(name, row) for name, row in usage.items()),
             "",
             f"± spans the {report.level:.0%} bootstrap interval over quartets.",
-            "δ, caps and usage of the first table: for the wording of the anchor with the smallest cap.",
-            "d < w: how often a swap moves the caption less than its own reordering does.",
-            "nearest: how often the reordering is the nearest of the other three; guessing gives 0.333.",
+            "δ, caps and usage of the first table: for the wording with the smallest cap.",
+            "d < w: how often a swap moves the caption less than a reordering does.",
+            "nearest: how often the reordering is the nearest of three; guessing: 0.333.",
             "Where d is mostly w, it is order and not binding: read d_sym.",
         ]
     )
 
 
 def _line(name: str, row: Sequence[Estimate | None]) -> str:
-    return f"{name:<16}" + "".join(f"{_cell(estimate) if estimate else '–':>13}" for estimate in row)
+    return f"{name:<14}" + "".join(f"{_cell(estimate) if estimate else '–':>12}" for estimate in row)
 
 
 def _cell(estimate: Estimate) -> str:
     half = max(estimate.high - estimate.mean, estimate.mean - estimate.low)
-    return "0" if estimate == (0, 0, 0) else f"{estimate.mean:.3f} ±{half:.3f}"
+    return "0" if estimate == (0, 0, 0) else f"{estimate.mean:.3f}±{half:.3f}"
 
 
 @dataclass(frozen=True)

@@ -355,7 +355,7 @@ def test_the_table_says_every_number_of_the_report() -> None:
         assert entry.best_wording() not in MADE
         for anchor in entry.anchors.values():
             assert f"{anchor['usage'].mean:.3f}" in text
-    assert max(map(len, text.splitlines())) <= 95
+    assert max(map(len, text.splitlines())) <= 80
 
 
 # The zoo

@@ -28,7 +28,7 @@ def position(ax: Axes, report: Audit, right: float = 1.5) -> list[Any]:
     reach = np.array([0, right])
     artists: list[Any] = [ax.fill_between(reach, ZOO[0] * reach, ZOO[1] * reach, color=SOFT, alpha=0.3, lw=0)]
     artists += ax.plot(reach, reach, "--", color=INK, lw=1.2)
-    artists.append(ax.annotate("d = cap", (0.33, 0.35), color=INK, rotation=45, rotation_mode="anchor"))
+    artists.append(ax.annotate("d = cap", (0.5, 0.5), (8, -6), textcoords="offset points", color=INK))
     artists.append(ax.annotate("the zoo, published", (right, ZOO[1] * right), color=INK, ha="right", va="bottom"))
     x = float(cap_published(B32[0]))
     artists += ax.plot(x, B32[1] * x, "*", color=INK, ms=12, zorder=5, label="CLIP B/32, published")
