@@ -3,8 +3,8 @@
 The peer is what one would write first: split every caption with a regular expression, sort its words, group. It holds the corpus
 in memory, about 2 GB a million, so it gets ``PEER`` captions at most and is compared by the caption. Each way runs in a process
 of its own, so that its peak memory is its own. ``BINDING_BENCH_CAPTIONS`` sets the size of the corpus, a million unless set; the
-book shows ten million, written by ``BINDING_BENCH_OUT=book/runs/corpus-benchmark.json``. Run with ``make bench``; the data are
-generated and deleted.
+book shows ten million, written by ``BINDING_BENCH_OUT=binding/data/runs/corpus-benchmark.json``. Run with ``make bench``; the
+data are generated and deleted.
 """
 
 import json

@@ -313,7 +313,7 @@ def run_zoo(
     again next time; none is skipped silently. Tasks run through joblib: ``jobs`` processes here, or the Dask cluster at ``dask``.
     Raises ``ValueError`` if Dask is asked for and absent.
     """
-    import joblib  # type: ignore[import-untyped]
+    import joblib
 
     with _backend(dask):
         tasks = (joblib.delayed(_task)(entry, load, Path(folder), settings) for entry in entries)

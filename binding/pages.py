@@ -1,5 +1,7 @@
 """What a page needs to put a computed number into its prose; everything else of a page is text."""
 
+from importlib import resources
+from pathlib import Path
 from typing import Any
 
 
@@ -21,3 +23,14 @@ def glue(**values: Any) -> None:
         # As a literal: MyST-NB evaluates what it is given, and would show 0.210 as 0.21 and 1,000 as (1, 0).
         data = {prefix + "text/plain": repr(text)}
         display(data, metadata={"scrapbook": {"name": name, "mime_prefix": prefix}}, raw=True)
+
+
+def stored_run(name: str) -> Path:
+    """The file of a stored run, ``binding/data/runs/<name>``: what a page shows that was not measured while it was executed.
+
+    Raises ``ValueError`` if there is no such run, with the names of those that there are.
+    """
+    folder = Path(str(resources.files("binding"))) / "data" / "runs"
+    if not (folder / name).is_file():
+        raise ValueError(f"no stored run {name!r}; there are: {', '.join(sorted(path.name for path in folder.iterdir()))}")
+    return folder / name

@@ -345,7 +345,7 @@ def read_run(path: Path | None = None) -> Run:
 
     Raises ``ValueError`` for a file of another form, and for a margin above its ceiling by more than their last digits.
     """
-    where = path or resources.files("binding").joinpath("data/sugarcrepe_minilm.json")
+    where = path or resources.files("binding").joinpath("data/runs/sugarcrepe_minilm.json")
     try:
         stored = json.loads(where.read_text(encoding="utf-8"), object_pairs_hook=_no_key_twice)
         columns: dict[str, list[Any]] = {"subset": [], "key": [], "d": [], "margin": [], "pure": [], "saved_words": []}

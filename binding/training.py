@@ -380,7 +380,7 @@ def provenance() -> dict[str, Any]:
 
 def collected(scale: str, runs: Sequence[dict[str, Any]]) -> dict[str, Any]:
     """One table of all runs of a sweep, with the command that makes it again."""
-    command = f"python -m binding.training --scale {scale} --out book/runs"
+    command = f"python -m binding.training --scale {scale} --out runs"
     return {"schema": SCHEMA, "scale": scale, "command": command, "runs": list(runs)}
 
 

@@ -47,7 +47,7 @@ from binding.scenes import families, word_multiset
 from binding.score import margin
 from binding.towers import untrained
 
-RUNS = Path(__file__).resolve().parent.parent / "book" / "runs"
+RUNS = Path(__file__).resolve().parent.parent / "binding" / "data" / "runs"
 U = 2.0**-53
 SIZES = st.tuples(st.integers(2, 8), st.integers(2, 12), st.integers(0, 2**32 - 1), st.floats(0.05, 3))
 

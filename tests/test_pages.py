@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from binding.pages import glue
+from binding.pages import glue, stored_run
 
 KEY = "application/papermill.record/text/plain"
 
@@ -26,3 +26,9 @@ def test_glued_text_reaches_the_prose_unchanged(text: str) -> None:
 def test_a_value_that_prints_as_nothing_is_refused() -> None:
     with pytest.raises(ValueError, match="name = ' '"):
         glue(name=" ")
+
+
+def test_a_stored_run_that_is_missing_is_named() -> None:
+    assert stored_run("throttle-laptop.json").is_file()
+    with pytest.raises(ValueError, match=r"no stored run 'nowhere.json'; there are: audit-minilm.json, "):
+        stored_run("nowhere.json")

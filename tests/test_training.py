@@ -15,7 +15,7 @@ from binding.numerics import generator
 from binding.training import Config
 
 TINY = Config(0.5, steps=4, warmup=2, batch=8, width=32, image_layers=1, text_layers=1, scored=16)
-STORED = ROOT / "book" / "runs" / "throttle-laptop.json"
+STORED = ROOT / "binding" / "data" / "runs" / "throttle-laptop.json"
 seeds = st.integers(0, 10_000)
 
 

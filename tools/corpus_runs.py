@@ -1,4 +1,4 @@
-"""Measure the caption corpora of the chapter on corpora and store what was found, with its provenance, in book/runs.
+"""Measure the caption corpora of the chapter on corpora and store what was found, with its provenance, in binding/data/runs.
 
     corpus_runs.py FOLDER     FOLDER holds the JSON files of SugarCrepe as published
 
@@ -15,7 +15,7 @@ from pathlib import Path
 
 from binding.corpus import measure
 
-RUNS = Path(__file__).resolve().parent.parent / "book" / "runs"
+RUNS = Path(__file__).resolve().parent.parent / "binding" / "data" / "runs"
 BATCHES = (256, 4096, 32768)
 
 

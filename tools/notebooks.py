@@ -77,8 +77,7 @@ def needed_files(code: list[str]) -> set[Path]:
     data = {
         path for path in (PACKAGE / "data").rglob("*") if path.is_file() and path.name in text and path.parent.name != "claims"
     }
-    runs = {path for path in (BOOK / "runs").rglob("*") if path.is_file() and path.name in text}
-    return modules | data | runs
+    return modules | data
 
 
 def measured_claims(code: list[str]) -> list[dict]:
