@@ -343,6 +343,17 @@ def test_one_pair_inside_is_enough_for_dense_codes(N: int) -> None:
         assert abs(1 - accuracy(margins, trials.truth) - known_pair_error(0.5, N)) <= hoeffding(2000)
 
 
+@given(seeds, st.integers(1, 60))
+def test_the_threshold_of_the_known_pair_stands_halfway(seed: int, N: int) -> None:
+    """Without noise the mean over both signs of the unknown product is N − N/2 on the scene and −N/2 on the swap, in integers."""
+    rng = np.random.default_rng(seed)
+    u, v = codes((2, N), 1.0, rng), codes((2, N), 1.0, rng)
+    w, other = u * v, u * swapped(v)
+    scene = known_pair(np.stack([w[0] + w[1], w[0] - w[1]]), w[0]).mean()
+    swap = known_pair(np.stack([other.sum(axis=0), -other.sum(axis=0)]), w[0]).mean()
+    assert (scene, swap) == (N / 2, -N / 2)
+
+
 def test_plain_matcher_is_right_three_times_in_four_where_only_one_side_is_known() -> None:
     """One pair known and nothing else: on the scene the match is sure, on the swap both scores are noise."""
     trials = draw_trials((0, 1, 0, 2), 1.0, 0.3, 512, 4000, np.random.default_rng(16))
