@@ -176,7 +176,7 @@ def table(report: Report, sizes: Sequence[int]) -> str:
         (report.wordless, "without a Latin word, counted"),
         (report.not_utf8, "not UTF-8, counted"),
     ):
-        lines += [f"{count:,} of the records: {what}"] if count else []
+        lines += [f"{what}: {count:,}"] if count else []
     for title, kind, swaps in (
         ("Same words, another order", report.candidates, False),
         ("Of these, no mere reorderings", report.swaps, True),

@@ -574,7 +574,7 @@ def test_the_command_prints_a_table(tmp_path: Path, capsys: pytest.CaptureFixtur
     )
     assert main(["contrast-rate", str(path)]) == 0
     out = capsys.readouterr().out
-    assert out.startswith("5 captions in 1 file\n1 of the records: without a Latin word, counted\n")
+    assert out.startswith("5 captions in 1 file\nwithout a Latin word, counted: 1\n")
     assert "1 pair of 2 captions in 1 group\nrate p = 0.1," in out
     assert "1 × a blue car and a red dog" in out
 
