@@ -55,8 +55,8 @@ FAULTS = [
     ("scenes.py", "tuple(sorted(words(caption)))", "words(caption)", "test_scenes.py", "multisets_forget"),
     (
         "encoders.py",
-        "np.float64 if canonical else np.float32",
-        "np.float32",
+        "table[order(row)]",
+        "table[order(row[:-2])]",
         "test_encoders.py",
         "order_blind or exact_zero or multiset_and_nothing",
     ),
@@ -103,6 +103,14 @@ FAULTS = [
         "np.sqrt(x * (2 - x)) + np.sqrt(y * (2 - y))",
         "test_frontier.py",
         "pass_the_caps",
+    ),
+    ("throttle.py", "self.c0 + rate * self.cost", "self.c0 + self.cost", "test_throttle.py", ""),
+    (
+        "throttle.py",
+        "torch.logaddexp(torch.zeros_like(m), -m)",
+        "torch.logaddexp(torch.zeros_like(m), m)",
+        "test_throttle.py",
+        "",
     ),
     # A check that lets everything pass.
     (
