@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import open_clip
 import pytest
+from dask.distributed import LocalCluster
 from hypothesis import given
 from hypothesis import strategies as st
 from safetensors.torch import save_file
@@ -431,6 +432,17 @@ def test_a_zoo_skips_nothing_goes_on_where_it_stopped_and_tries_failures_again(t
 def test_an_encoder_of_another_size_than_the_list_says_is_a_failure(tmp_path: Path) -> None:
     (outcome,) = run_zoo([Entry("Words", "a", dimension=17)], lambda _: random_words, tmp_path, n=3, draws=5)
     assert outcome.status == "failed" and "N = 17, the encoder gave 16" in outcome.error
+
+
+def test_the_cluster_measures_the_same(tmp_path: Path) -> None:
+    """Two workers in processes of their own against this process; the failure of one model reaches the reader from there, too."""
+    run = partial(run_zoo, ENTRIES, load=partial(only_two, log=tmp_path / "log"), n=4, draws=20, chosen=["colour"])
+    with LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as cluster:
+        there = run(folder=tmp_path / "there", dask=cluster.scheduler_address)
+    here = run(folder=tmp_path / "here")
+    assert [outcome.status for outcome in there] == ["measured", "failed", "measured"]
+    assert [outcome.error for outcome in there] == [outcome.error for outcome in here]
+    assert there[0].report.families == here[0].report.families
 
 
 def test_dask_is_asked_for_and_absent(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
