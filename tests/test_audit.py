@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import open_clip
 import pytest
+import torch
 from dask.distributed import LocalCluster
 from hypothesis import given
 from hypothesis import strategies as st
@@ -18,6 +19,7 @@ from scipy.stats import binom
 from scipy.stats import t as student
 
 from binding import audit as module
+from binding import numerics, training
 from binding.audit import (
     MADE,
     Audit,
@@ -449,6 +451,23 @@ def test_dask_is_asked_for_and_absent(monkeypatch: pytest.MonkeyPatch, tmp_path:
     monkeypatch.setitem(sys.modules, "dask.distributed", None)
     with pytest.raises(ValueError, match="pip install 'dask"):
         run_zoo(ENTRIES, lambda _: random_words, tmp_path, dask="tcp://localhost:1")
+
+
+def test_a_clip_that_met_swaps_forgets_the_order() -> None:
+    """The two runs of the page, from another seed: contrast with swaps makes order small beside pairing."""
+    sets = training.split()[1]
+    scene = training.scenes(sets, torch.zeros(len(sets), dtype=torch.bool))
+    pictures = training.render(scene, numerics.generator(1))
+    orders = [torch.full((len(sets),), later) for later in (False, True)]
+    four = [training.captions(s, order) for s in (scene, training.swap(scene)) for order in orders]
+    ratio = {}
+    for rate in (0.0, 1.0):
+        model = training.train(training.Config(rate, seed=1, steps=300, warmup=50))
+        t = torch.stack(training.embed(model, pictures, *four)[1:], dim=1).numpy()
+        found = quartet_measures(t)
+        ratio[rate] = found["w"].mean() / found["d_sym"].mean()
+    assert ratio[1.0] <= 0.5
+    assert ratio[0.0] >= 0.8
 
 
 # By name
