@@ -4,25 +4,23 @@ It needs captions alone, no image. Everything is measured per quartet and then a
 An encoder is any function that keeps the contract of ``embeddings``.
 """
 
-import importlib
 import json
-import platform
 import re
 import time
 import tomllib
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from importlib import resources
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from binding.embeddings import Encoder, check_embeddings
+from binding.files import write_text
 from binding.frontier import cap, cap_published, cross_distances, deviation, tightest_anchor
-from binding.numerics import device, unit
+from binding.numerics import unit
+from binding.runs import backend, provenance
 from binding.scenes import Quartet, families, quartets
 from binding.score import ceiling
 
@@ -71,7 +69,7 @@ class Audit:
     level: float
     """Of the intervals."""
     families: dict[str, FamilyAudit]
-    provenance: dict[str, str]
+    provenance: dict[str, Any]
 
     def to_json(self) -> dict[str, Any]:
         """The report as plain data, numbers to six digits after the point."""
@@ -183,8 +181,8 @@ def audit(
         anchors = {name: x[[row[dict(q.anchors)[name]] for q in items]] for name in written} | made_anchors(t)
         measures = {"": quartet_measures(t)} | {name: anchor_measures(t, anchor) for name, anchor in anchors.items()}
         measured[family] = _estimates(measures, np.random.default_rng((seed, 1)), draws, level)
-    provenance = _provenance() | {"seconds": f"{time.perf_counter() - start:.1f}", "captions": str(len(texts))}
-    return Audit(model, x.shape[1], n, seed, draws, level, measured, provenance)
+    made = provenance() | {"seconds": f"{time.perf_counter() - start:.1f}", "captions": str(len(texts))}
+    return Audit(model, x.shape[1], n, seed, draws, level, measured, made)
 
 
 def draw(chosen: Sequence[str] | None = None, n: int = QUARTETS, seed: int = 0) -> dict[str, tuple[Quartet, ...]]:
@@ -315,7 +313,7 @@ def run_zoo(
     """
     import joblib
 
-    with _backend(dask):
+    with backend(dask):
         tasks = (joblib.delayed(_task)(entry, load, Path(folder), settings) for entry in entries)
         return list(joblib.Parallel(n_jobs=-1 if dask else jobs)(tasks))
 
@@ -341,18 +339,10 @@ def _task(entry: Entry, load: Callable[[str], Encoder], folder: Path, settings: 
             raise ValueError(f"the list says N = {entry.dimension}, the encoder gave {report.dimension}: another model")
     except Exception as error:  # whatever stops one model must not stop the others, and stands in its record
         reason = f"{type(error).__name__}: {error}"
-        write(path, json.dumps({"schema": SCHEMA, "model": entry.model, "error": reason}, ensure_ascii=False))
+        write_text(path, json.dumps({"schema": SCHEMA, "model": entry.model, "error": reason}, ensure_ascii=False))
         return Outcome(entry, "failed", None, reason)
-    write(path, json.dumps(report.to_json(), ensure_ascii=False))
+    write_text(path, json.dumps(report.to_json(), ensure_ascii=False))
     return Outcome(entry, "measured", report, "")
-
-
-def write(path: Path, text: str) -> None:
-    """Write a text file whole or not at all."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    part = path.with_suffix(".part")
-    part.write_text(text + "\n", encoding="utf-8")
-    part.replace(path)
 
 
 def _kept(path: Path, entry: Entry, settings: dict[str, Any]) -> Audit | None:
@@ -365,22 +355,6 @@ def _kept(path: Path, entry: Entry, settings: dict[str, Any]) -> Audit | None:
     wanted = entry.model, given["n"], given["seed"], given["draws"], given["level"], set(given["chosen"] or families())
     found = report.model, report.quartets, report.seed, report.draws, report.level, set(report.families)
     return report if found == wanted else None
-
-
-@contextmanager
-def _backend(dask: str | None) -> Iterator[None]:
-    """joblib's processes on this machine, or the Dask cluster of a scheduler."""
-    import joblib
-
-    if dask is None:
-        yield
-        return
-    try:
-        distributed = importlib.import_module("dask.distributed")
-    except ImportError:
-        raise ValueError(f"Dask is not installed, so nothing runs at {dask}; pip install 'dask[distributed]'") from None
-    with distributed.Client(dask), joblib.parallel_config(backend="dask"):
-        yield
 
 
 def _estimates(
@@ -422,8 +396,3 @@ def _numbers(stored: dict[str, Any]) -> dict[str, Estimate]:
 
 def _slug(entry: Entry) -> str:
     return re.sub(r"[^a-z0-9]+", "-", entry.name.lower()).strip("-")
-
-
-def _provenance() -> dict[str, str]:
-    packages = {name: version(name) for name in ("binding", "numpy", "torch")}
-    return {"python": platform.python_version(), **packages, "device": str(device())}

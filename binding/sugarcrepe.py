@@ -21,6 +21,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from tqdm import tqdm
 
+from binding.files import whole, write_json
 from binding.numerics import check_unit, unit
 from binding.scenes import word_multiset, words
 from binding.score import ceiling, margin
@@ -130,12 +131,7 @@ class Run:
                 "pure": self.pure[here].astype(int).tolist(),
                 "saved_words": self.saved_words[here].tolist(),
             }
-        path.parent.mkdir(parents=True, exist_ok=True)
-        part = path.with_name(path.name + ".part")
-        part.write_text(
-            json.dumps({"provenance": self.provenance, "examples": self.examples, "subsets": rows}) + "\n", encoding="utf-8"
-        )
-        part.replace(path)
+        write_json(path, {"provenance": self.provenance, "examples": self.examples, "subsets": rows}, indent=None)
 
 
 def data_folder() -> Path | None:
@@ -161,9 +157,8 @@ def download(folder: Path, source: str = SOURCE) -> None:
         with urllib.request.urlopen(f"{source}{name}.json", timeout=30) as answer:
             content = answer.read(LARGEST_FILE + 1)
         _check_digest(f"{source}{name}.json", content, digest)
-        part = path.with_suffix(".part")
-        part.write_bytes(content)
-        part.replace(path)
+        with whole(path) as part:
+            part.write_bytes(content)
 
 
 def load(folder: Path, subsets: Iterable[str] = COUNTS, *, published: bool = True) -> tuple[Item, ...]:

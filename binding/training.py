@@ -10,9 +10,6 @@ import argparse
 import hashlib
 import json
 import math
-import os
-import platform
-import subprocess
 import time
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
@@ -24,7 +21,9 @@ from typing import Any
 import torch
 from torch.nn.functional import cross_entropy, normalize
 
+from binding.files import write_json
 from binding.numerics import device, gaussian, generator
+from binding.runs import provenance
 
 COLOURS = {
     "red": (0.86, 0.16, 0.18),
@@ -342,8 +341,8 @@ def run(config: Config, folder: Path, progress: bool = False) -> dict[str, Any]:
     start, processor = time.perf_counter(), time.process_time()
     scores = measure(train(config, progress), config)
     spent = {"seconds": round(time.perf_counter() - start, 1), "processor_seconds": round(time.process_time() - processor, 1)}
-    found = {"config": asdict(config), "scores": scores, "provenance": provenance() | spent}
-    write(path, found)
+    found = {"config": asdict(config), "scores": scores, "provenance": made_with() | spent}
+    write_json(path, found)
     return found
 
 
@@ -354,28 +353,10 @@ def sweep(configs: Sequence[Config], folder: Path, progress: bool = True) -> lis
     return [run(config, folder, progress) for config in tqdm(configs, desc="runs", disable=not progress)]
 
 
-def write(path: Path, content: dict[str, Any]) -> None:
-    """Write JSON to a temporary file beside ``path`` and rename it, so that no half-written file is ever read."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_suffix(f".{os.getpid()}.part")
-    temporary.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
-    temporary.replace(path)
-
-
-def provenance() -> dict[str, Any]:
-    """Where a run was made: versions, device, threads, and the commit of the code if there is one."""
-    where = Path(__file__).resolve().parent
-    asked = subprocess.run(["git", "rev-parse", "HEAD"], cwd=where, capture_output=True, text=True, check=False)
-    return {
-        "commit": asked.stdout.strip() or "unknown",
-        "source": hashlib.sha256(Path(__file__).read_bytes()).hexdigest()[:16],
-        "python": platform.python_version(),
-        "torch": torch.__version__,
-        "open_clip": version("open_clip_torch"),
-        "device": str(device()),
-        "machine": platform.machine(),
-        "threads": torch.get_num_threads(),
-    }
+def made_with() -> dict[str, Any]:
+    """What made a run, beside what :func:`binding.runs.provenance` says: open_clip, and the source of this module."""
+    source = hashlib.sha256(Path(__file__).read_bytes()).hexdigest()[:16]
+    return provenance() | {"open_clip": version("open_clip_torch"), "source": source}
 
 
 def collected(scale: str, runs: Sequence[dict[str, Any]]) -> dict[str, Any]:
@@ -424,7 +405,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     chosen = parser.parse_args(arguments)
     runs = sweep(configurations(chosen.scale), chosen.out / f"throttle-{chosen.scale}")
     path = chosen.out / f"throttle-{chosen.scale}.json"
-    write(path, collected(chosen.scale, runs))
+    write_json(path, collected(chosen.scale, runs))
     print(f"{len(runs)} runs in {path}")
 
 

@@ -35,13 +35,13 @@ from binding.audit import (
     read,
     run_zoo,
     table,
-    write,
     zoo,
 )
 from binding.claims import ledger, verify
 from binding.cli import main
 from binding.embeddings import save_npz
 from binding.encoders import ROUNDING, minilm
+from binding.files import write_text
 from binding.models import load
 from binding.numerics import unit
 from binding.plots import figure, svg
@@ -325,7 +325,7 @@ def test_shapes_are_checked() -> None:
 
 
 def test_a_report_comes_back_from_its_json(tmp_path: Path) -> None:
-    write(tmp_path / "new" / "x.json", json.dumps(report().to_json()))
+    write_text(tmp_path / "new" / "x.json", json.dumps(report().to_json()))
     back = read(tmp_path / "new" / "x.json")
     assert back.to_json() == report().to_json()
     assert list((tmp_path / "new").iterdir()) == [tmp_path / "new" / "x.json"]

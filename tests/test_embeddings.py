@@ -9,7 +9,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from binding import embeddings
 from binding.embeddings import (
     BATCH,
     Cache,
@@ -76,13 +75,6 @@ def test_distances_are_a_metric(n: int, dimension: int, seed: int) -> None:
     assert (np.diag(d) == 0).all()
     assert (d[:, None] <= (d[:, :, None] + d[None]) * (1 + 4 * (dimension + 4) * 2.0**-53)).all(), "triangle, up to rounding"
     assert d[0, -1] == pytest.approx(math.dist(x[0], x[-1]), rel=(dimension + 4) * 2.0**-52, abs=0)
-
-
-def test_a_file_is_written_whole_or_not_at_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(embeddings.os, "replace", lambda *_: (_ for _ in ()).throw(OSError("disk full")))
-    with pytest.raises(OSError, match="disk full"):
-        save_npz(tmp_path / "x.npz", x=np.ones(2))
-    assert list(tmp_path.iterdir()) == []
 
 
 def toy(captions: list[str]) -> np.ndarray:

@@ -15,7 +15,7 @@ import yaml
 ROOT = Path(__file__).resolve().parent.parent
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 FLOORS = [
-    {"scenes", "numerics", "claims"},
+    {"scenes", "numerics", "claims", "files"},
     {
         "ideal",
         "score",
@@ -31,9 +31,20 @@ FLOORS = [
         "correlation",
         "information",
     },
-    {"embeddings", "captions", "synthetic"},
-    {"encoders", "towers"},
-    {"models", "dual", "audit", "sugarcrepe", "corpus", "training", "probes", "binding_functions", "repairs"},
+    {"embeddings", "captions", "synthetic", "runs", "colourshape"},
+    {"encoders", "towers", "probes", "structure"},
+    {
+        "models",
+        "dual",
+        "audit",
+        "sugarcrepe",
+        "corpus",
+        "training",
+        "vision",
+        "binding_functions",
+        "emergence",
+        "repairs",
+    },
     {"plots", "widgets", "pages", "cli"},
 ]
 MATHEMATICS_NEVER_IMPORTS = {
