@@ -336,7 +336,7 @@ def draw_info_nce(
     return losses[0], losses[1], (others == swap[scene][:, None]).sum(1), (others == scene[:, None]).sum(1)
 
 
-def expected_log(batch: int, p: float) -> float:
+def batch_reward(batch: int, p: float) -> float:
     """E log(1 + m), m ~ Binomial(B − 1, p): the loss of a blind score that only swaps can fool, against none, in nats.
 
     Raises ``ValueError`` for a batch below 2 or a p outside [0, 1].

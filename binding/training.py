@@ -197,6 +197,12 @@ def captions(scene: torch.Tensor, later: torch.Tensor) -> torch.Tensor:
     return torch.cat([start, a, colours[:, :1], shapes[:, :1], joined, a, colours[:, 1:], shapes[:, 1:], end], dim=1)
 
 
+def quartet_captions(scene: torch.Tensor) -> list[torch.Tensor]:
+    """The four captions of scenes (n, 4): c(s), its reorder, c(σs), its reorder, each (n, 9)."""
+    orders = [torch.full((len(scene),), later) for later in (False, True)]
+    return [captions(pairing, order) for pairing in (scene, swap(scene)) for order in orders]
+
+
 def build(config: Config) -> Any:
     """open_clip's CLIP, freshly drawn from ``config.seed``; torch's own generator is left as it was."""
     from open_clip.model import CLIP

@@ -458,8 +458,7 @@ def test_a_clip_that_met_swaps_forgets_the_order() -> None:
     sets = training.split()[1]
     scene = training.scenes(sets, torch.zeros(len(sets), dtype=torch.bool))
     pictures = training.render(scene, numerics.generator(1))
-    orders = [torch.full((len(sets),), later) for later in (False, True)]
-    four = [training.captions(s, order) for s in (scene, training.swap(scene)) for order in orders]
+    four = training.quartet_captions(scene)
     ratio = {}
     for rate in (0.0, 1.0):
         model = training.train(training.Config(rate, seed=1, steps=300, warmup=50))

@@ -335,10 +335,10 @@ def test_reward_in_a_batch_is_at_most_log_of_one_plus_hits(batch, data):
 
 
 @given(st.integers(2, 40), rates)
-def test_expected_log_against_the_sum_and_under_both_bounds(batch, p):
+def test_batch_reward_against_the_sum_and_under_both_bounds(batch, p):
     n = batch - 1
     oracle = sum(comb(n, m) * p**m * (1 - p) ** (n - m) * log(1 + m) for m in range(batch))
-    got = throttle.expected_log(batch, p)
+    got = throttle.batch_reward(batch, p)
     # The logarithm of a weight is a sum of terms of at most 107 = log 39! and of its own size: off by 500 ε, for 40 terms.
     assert abs(got - oracle) <= LOG_WEIGHTS
     assert got <= throttle.linear_bound(batch, p) + LOG_WEIGHTS
@@ -347,19 +347,19 @@ def test_expected_log_against_the_sum_and_under_both_bounds(batch, p):
 
 @given(rates)
 def test_linear_bound_is_attained_by_a_batch_of_two(p):
-    assert abs(throttle.expected_log(2, p) - throttle.linear_bound(2, p)) <= LOG_WEIGHTS
+    assert abs(throttle.batch_reward(2, p) - throttle.linear_bound(2, p)) <= LOG_WEIGHTS
 
 
 @given(st.integers(2, 9), st.floats(0, 0.5))
 def test_repeats_of_the_caption_are_counted_by_a_difference(batch, p):
-    """E log((1 + n₀ + m)/(1 + n₀)) for trinomial (n₀, m), both of rate p, is expected_log(B, 2p) − expected_log(B, p)."""
+    """E log((1 + n₀ + m)/(1 + n₀)) for trinomial (n₀, m), both of rate p, is batch_reward(B, 2p) − batch_reward(B, p)."""
     n = batch - 1
     oracle = sum(
         comb(n, m) * comb(n - m, k) * p ** (m + k) * (1 - 2 * p) ** (n - m - k) * log((1 + k + m) / (1 + k))
         for m in range(batch)
         for k in range(batch - m)
     )
-    assert abs(throttle.expected_log(batch, 2 * p) - throttle.expected_log(batch, p) - oracle) <= LOG_WEIGHTS
+    assert abs(throttle.batch_reward(batch, 2 * p) - throttle.batch_reward(batch, p) - oracle) <= LOG_WEIGHTS
 
 
 @pytest.mark.parametrize("scale", [1.0, 4.0])
@@ -428,7 +428,7 @@ def test_draws_depend_on_the_seed_alone(monkeypatch):
         (lambda: throttle.mean_interval([1.0]), "1 values"),
         (lambda: throttle.mean_interval([1.0, 2.0], 1.0), "confidence = 1.0"),
         (lambda: throttle.draw_info_nce(*codes(), 0.1, 1, 5, generator(0)), "batch = 1"),
-        (lambda: throttle.expected_log(1, 0.5), "batch = 1"),
+        (lambda: throttle.batch_reward(1, 0.5), "batch = 1"),
         (lambda: throttle.linear_bound(4, 1.1), "rate = 1.1"),
         (lambda: throttle.jensen_bound(0, 0.1), "batch = 0"),
     ],

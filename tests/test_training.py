@@ -66,6 +66,17 @@ def test_captions_say_what_is_there(seed):
         assert words(tokens) == ["<start>", "a", colours[a], shapes[x], "and", "a", colours[b], shapes[y], "<end>"]
 
 
+@given(seeds)
+def test_the_four_captions_of_a_quartet_are_two_orders_of_two_pairings(seed):
+    scene = everything(seed=seed)
+    own, reorder, other, other_reorder = (
+        [[set(words(row)[2:4]), set(words(row)[6:8])] for row in tokens] for tokens in training.quartet_captions(scene)
+    )
+    assert own == [pairs[::-1] for pairs in reorder]
+    assert other == [pairs[::-1] for pairs in other_reorder]
+    assert all(sorted(map(sorted, a)) != sorted(map(sorted, b)) for a, b in zip(own, other, strict=True))
+
+
 def test_shapes_differ_and_fill_their_cell():
     shapes = training.masks()
     assert shapes.shape == (8, training.CELL, training.CELL)

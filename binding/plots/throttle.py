@@ -9,7 +9,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from binding.plots import BLUE, GREEN, INK, LINES, MARKERS, ORANGE, PURPLE, SOFT, img
-from binding.throttle import Throttle, expected_log, mean_interval
+from binding.throttle import Throttle, batch_reward, mean_interval
 
 Values = Mapping[float, Sequence[float]]
 
@@ -46,7 +46,7 @@ def levels(ax: Axes, bound: float, gaps: Throttle, rate: float) -> list[Any]:
 
 def slivers(ax: Axes, batch: int, rates: Sequence[float]) -> list[Any]:
     """For each swap rate p, the loss from zero to log B to scale, with E log(1 + m), all that binding can earn, marked off."""
-    rewards = [expected_log(batch, p) for p in rates]
+    rewards = [batch_reward(batch, p) for p in rates]
     rows = range(len(rates))
     artists: list[Any] = [*ax.barh(rows, [log(batch)] * len(rates), height=0.5, color=SOFT, alpha=0.3)]
     artists += ax.barh(rows, rewards, height=0.5, color=ORANGE, edgecolor=ORANGE, lw=1)
