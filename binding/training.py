@@ -21,24 +21,14 @@ from typing import Any
 import torch
 from torch.nn.functional import cross_entropy, normalize
 
+from binding.colourshape import COLOURS, GROUND, SHAPES, masks
 from binding.files import write_json
 from binding.numerics import device, gaussian, generator
 from binding.runs import provenance
 
-COLOURS = {
-    "red": (0.86, 0.16, 0.18),
-    "green": (0.10, 0.62, 0.25),
-    "blue": (0.16, 0.32, 0.90),
-    "yellow": (0.95, 0.86, 0.18),
-    "purple": (0.56, 0.18, 0.72),
-    "orange": (0.96, 0.55, 0.08),
-    "cyan": (0.15, 0.80, 0.85),
-    "white": (0.97, 0.97, 0.97),
-}
-SHAPES = ("disc", "square", "triangle", "cross", "diamond", "ring", "bar", "hourglass")
 WORDS = ("<pad>", "<start>", "a", "and", *COLOURS, *SHAPES, "<end>")
 """The vocabulary; a caption is embedded at its last token, which has the highest number, as CLIP expects."""
-SIDE, CELL, GROUND = 32, 13, 0.25
+SIDE, CELL = 32, 13
 PIXEL_NOISE = 0.05
 RATES = (0.0, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0)
 HELD_OUT = 0.2
@@ -144,25 +134,6 @@ def swap(scene: torch.Tensor) -> torch.Tensor:
     return scene[..., [2, 1, 0, 3]]
 
 
-def masks() -> torch.Tensor:
-    """The shapes as pictures of zeros and ones, (8, CELL, CELL)."""
-    line = torch.linspace(-1, 1, CELL)
-    y, x = torch.meshgrid(line, line, indexing="ij")
-    far, tall, wide = torch.hypot(x, y), y.abs(), x.abs()
-    return torch.stack(
-        [
-            far <= 1,
-            torch.maximum(tall, wide) <= 0.8,
-            wide <= (y + 1) / 2,
-            torch.minimum(tall, wide) <= 0.3,
-            tall + wide <= 1,
-            (far <= 1) & (far >= 0.6),
-            tall <= 0.3,
-            wide <= tall,
-        ]
-    ).float()
-
-
 def render(scene: torch.Tensor, draws: torch.Generator, noise: float = PIXEL_NOISE) -> torch.Tensor:
     """Pictures of scenes (n, 4): one object left, one right, in a random order, with Gaussian pixel noise, (n, 3, SIDE, SIDE).
 
@@ -170,7 +141,7 @@ def render(scene: torch.Tensor, draws: torch.Generator, noise: float = PIXEL_NOI
     """
     if noise < 0:
         raise ValueError(f"noise = {noise} is negative; give a standard deviation")
-    n, shapes = len(scene), masks()
+    n, shapes = len(scene), masks(CELL)
     palette = torch.tensor(list(COLOURS.values()))
     first_side = torch.randint(0, 2, (n,), generator=draws)
     cells = torch.full((n, 2, 3, CELL, CELL), GROUND)

@@ -78,7 +78,7 @@ def test_the_four_captions_of_a_quartet_are_two_orders_of_two_pairings(seed):
 
 
 def test_shapes_differ_and_fill_their_cell():
-    shapes = training.masks()
+    shapes = training.masks(training.CELL)
     assert shapes.shape == (8, training.CELL, training.CELL)
     assert set(shapes.unique().tolist()) == {0.0, 1.0}
     distance = (shapes[:, None] - shapes).abs().sum(dim=(2, 3)) + 1000 * torch.eye(8)
