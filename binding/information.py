@@ -141,9 +141,9 @@ class _Counted:
     def _check(self, o: Tensor) -> Ints:
         """The bits of o, or ``ValueError`` that names the first row outside this prior."""
         bits = _check_rows(o, self.K, "o")
-        size = bits.sum(axis=1)
-        for row in np.flatnonzero(~np.isin(size, self.sizes))[:1]:
-            raise ValueError(f"o has {size[row]} objects in row {row}; codes of this prior have {self.sizes}")
+        bad = np.flatnonzero(~np.isin(bits.sum(axis=1), self.sizes))
+        if bad.size:
+            raise ValueError(f"o has {bits[bad[0]].sum()} objects in row {bad[0]}; codes of this prior have {self.sizes}")
         self._check_features(features(torch.from_numpy(bits), self.groups).numpy())
         return bits
 
