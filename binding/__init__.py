@@ -4,7 +4,7 @@ One module an idea, in floors; a module imports only from floors below its own:
 
 1. ``scenes`` · ``numerics`` · ``claims`` · ``files``
 2. the mathematics: ``score`` · ``ideal`` · ``radon`` · ``dichotomies`` · ``codes`` · ``depth`` · ``gauge`` · ``exposure`` ·
-   ``throttle`` · ``contrast`` · ``frontier`` · ``correlation`` · ``information``
+   ``throttle`` · ``contrast`` · ``frontier`` · ``correlation`` · ``information`` · ``channels`` · ``tables``
 3. the measured world: ``embeddings`` · ``captions`` · ``synthetic`` · ``runs`` · ``colourshape``, then ``encoders`` ·
    ``towers`` · ``probes`` · ``structure``, then ``models`` · ``dual`` · ``audit`` · ``sugarcrepe`` · ``corpus`` · ``training`` ·
    ``vision`` · ``binding_functions`` · ``emergence``

@@ -30,6 +30,8 @@ FLOORS = [
         "frontier",
         "correlation",
         "information",
+        "channels",
+        "tables",
     },
     {"embeddings", "captions", "synthetic", "runs", "colourshape"},
     {"encoders", "towers", "probes", "structure"},
