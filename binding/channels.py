@@ -115,28 +115,28 @@ def of_channel(p: Floats, labels: Any, channel: Floats) -> Kept:
     )
 
 
-def of_gaussian(vectors: Any, p: Any, labels: Any, sigma: float, generator: torch.Generator, draws: int = 4000) -> Kept:
-    """The same for Z = x_O + σ ξ, ξ standard normal: code vectors x of shape (S, N), p and features by number (S,).
+def of_gaussian(vectors: Any, p: Any, labels: Any, noise: float, generator: torch.Generator, draws: int = 4000) -> Kept:
+    """The same for Z = x_O + η ξ, ξ standard normal: code vectors x of shape (S, N), p and features by number (S,).
 
-    Given z the posterior p(o | z) ∝ p(o) exp(−‖z − x_o‖² / 2σ²) is exact, and so are its entropies; their mean over ``draws``
+    Given z the posterior p(o | z) ∝ p(o) exp(−‖z − x_o‖² / 2η²) is exact, and so are its entropies; their mean over ``draws``
     independent (o, z) estimates H(O | Z) and H(F | Z) without bias. The chain rule holds draw by draw, so I(O;Z) = I(F;Z) + B*
-    but for rounding. Raises ``ValueError`` unless σ > 0 and draws ≥ 2, for vectors not finite, and as :func:`of_channel`.
+    but for rounding. Raises ``ValueError`` unless η > 0 and draws ≥ 2, for vectors not finite, and as :func:`of_channel`.
     """
     law, member = _check_scenes(p, labels)
     x = np.asarray(check_finite(np.asarray(vectors, dtype=float), "vectors"))
     if x.ndim != 2 or len(x) != len(law):
         raise ValueError(f"vectors have shape {x.shape}; {len(law)} codes need ({len(law)}, N)")
-    _check_positive(sigma, "sigma")
+    _check_positive(noise, "noise")
     if draws < 2:
         raise ValueError(f"draws = {draws}; a standard error needs at least 2")
     # Noise looks alike in all directions, so only the space that the vectors span about their mean matters.
     left, scale, _ = np.linalg.svd(x - law @ x, full_matrices=False)
-    x = (left * scale)[:, scale > 0] / sigma
+    x = (left * scale)[:, scale > 0] / noise
     shown = np.searchsorted(law.cumsum()[:-1], torch.rand(draws, generator=generator, dtype=torch.float64).numpy(), side="right")
-    noise = gaussian((draws, x.shape[1]), generator).numpy()
+    xi = gaussian((draws, x.shape[1]), generator).numpy()
     open_bits = []
     for part in chunks(draws, 8 * 4 * (len(law) + x.shape[1])):
-        z = x[shown[part]] + noise[part]
+        z = x[shown[part]] + xi[part]
         posterior = np.exp(log_softmax(z @ x.T - (x**2).sum(axis=1) / 2 + np.log(law), axis=1))
         open_bits.append(np.stack([_bits(posterior, axis=1), _bits(posterior @ member, axis=1)], axis=1))
     objects, features = np.concatenate(open_bits).T
@@ -154,16 +154,16 @@ def of_gaussian(vectors: Any, p: Any, labels: Any, sigma: float, generator: torc
     )
 
 
-def on_a_line(positions: Any, sigma: float, step: float = 0.02) -> Floats:
-    """p(z | o) = φ((z − x_o) / σ) on a fine grid of z, of shape (S, Z), for :func:`of_channel`: trapezoid sums of the integrals.
+def on_a_line(positions: Any, noise: float, step: float = 0.02) -> Floats:
+    """p(z | o) = φ((z − x_o) / η) on a fine grid of z, of shape (S, Z), for :func:`of_channel`: trapezoid sums of the integrals.
 
-    The grid has steps of ``step`` σ and goes 9 σ beyond the outermost positions, where less than 3e-19 of the mass is left.
-    Raises ``ValueError`` for positions that are not finite, σ ≤ 0, or a step outside (0, 0.5].
+    The grid has steps of ``step`` η and goes 9 η beyond the outermost positions, where less than 3e-19 of the mass is left.
+    Raises ``ValueError`` for positions that are not finite, η ≤ 0, or a step outside (0, 0.5].
     """
     x = np.atleast_1d(check_finite(np.asarray(positions, dtype=float), "positions"))
     if not 0 < step <= 0.5:
         raise ValueError(f"step = {step} must lie between 0 and 0.5 standard deviations")
-    x = x / _check_positive(sigma, "sigma")
+    x = x / _check_positive(noise, "noise")
     z = np.arange(x.min() - 9, x.max() + 9 + step, step)
     rows = np.exp(-((z - x[:, None]) ** 2) / 2)
     return rows / rows.sum(axis=1, keepdims=True)
@@ -172,7 +172,7 @@ def on_a_line(positions: Any, sigma: float, step: float = 0.02) -> Floats:
 def pair_bits(a: Any) -> Any:
     """J(a) = 1 − E log₂(1 + e^{−2a(a + ξ)}), bits that one look at ±a + ξ tells about a fair sign, ξ standard normal; (*) → (*).
 
-    Two equally likely vectors at distance δ under noise σ are told apart by J(δ / 2σ) bits. By the trapezoid rule: steps of 1/200
+    Two equally likely vectors at distance δ under noise η are told apart by J(δ / 2η) bits. By the trapezoid rule: steps of 1/200
     are exact to rounding, since the integrand is analytic within π / 2a of the real line and fades as fast as a grows.
     Raises ``ValueError`` for an a that is not finite.
 
@@ -201,39 +201,39 @@ def fano_bits(error: float) -> float:
     return 1 - _bits(np.array([error, 1 - error]))
 
 
-def deployed_error(margin: float, ceiling: float, sigma: float) -> float:
-    """Q(M / (σ d)): how often the score of a noisy image prefers the caption of the swap; M its margin, d = ‖t(c(s)) − t(c(σs))‖.
+def deployed_error(margin: float, ceiling: float, noise: float) -> float:
+    """Q(M / (η d)): how often the score of a noisy image prefers the caption of the swap; M its margin, d = ‖t(c(s)) − t(c(σs))‖.
 
-    One half where d = 0, a tie. Raises ``ValueError`` for σ ≤ 0, d < 0 or values that are not finite.
+    One half where d = 0, a tie. Raises ``ValueError`` for η ≤ 0, d < 0 or values that are not finite.
     """
-    _check_positive(sigma, "sigma")
+    _check_positive(noise, "noise")
     if not (isfinite(margin) and isfinite(ceiling) and ceiling >= 0):
         raise ValueError(f"margin = {margin} and ceiling = {ceiling} must be finite, the ceiling not negative")
-    return erfc(margin / (sigma * ceiling) / sqrt(2)) / 2 if ceiling else 0.5
+    return erfc(margin / (noise * ceiling) / sqrt(2)) / 2 if ceiling else 0.5
 
 
-def binding_floor(margins: Any, swapped: Any, ceilings: Any, sigma: float) -> float:
-    """mean J((M(s) + M(σs)) / (2 σ d(s))) ≤ B*, from the deployed margins of scenes and of their swaps (new).
+def binding_floor(margins: Any, swapped: Any, ceilings: Any, noise: float) -> float:
+    """mean J((M(s) + M(σs)) / (2 η d(s))) ≤ B*, from the deployed margins of scenes and of their swaps (new).
 
-    Arrays of one shape over the scenes; where d(s) = 0 nothing is promised. Raises ``ValueError`` for other shapes or σ ≤ 0.
+    Arrays of one shape over the scenes; where d(s) = 0 nothing is promised. Raises ``ValueError`` for other shapes or η ≤ 0.
     """
     m, other, d = (np.asarray(values, dtype=float) for values in (margins, swapped, ceilings))
     if not m.shape == other.shape == d.shape:
         raise ValueError(f"margins {m.shape}, those of the swaps {other.shape} and ceilings {d.shape} must have one shape")
-    _check_positive(sigma, "sigma")
-    return float(pair_bits(np.divide(m + other, 2 * sigma * d, out=np.zeros_like(d), where=d > 0)).mean())
+    _check_positive(noise, "noise")
+    return float(pair_bits(np.divide(m + other, 2 * noise * d, out=np.zeros_like(d), where=d > 0)).mean())
 
 
-def binding_ceiling(vectors: Any, p: Any, labels: Any, sigma: float) -> float:
-    """B* ≤ E ‖x_O − E[x_O | F]‖² / (2 σ² ln 2), from the spread of the code vectors within equal features (new).
+def binding_ceiling(vectors: Any, p: Any, labels: Any, noise: float) -> float:
+    """B* ≤ E ‖x_O − E[x_O | F]‖² / (2 η² ln 2), from the spread of the code vectors within equal features (new).
 
     Raises ``ValueError`` as :func:`of_gaussian`.
     """
     law, member = _check_scenes(p, labels)
     x = np.asarray(check_finite(np.asarray(vectors, dtype=float), "vectors"))
-    _check_positive(sigma, "sigma")
+    _check_positive(noise, "noise")
     centre = (member.T @ (law[:, None] * x)) / (member.T @ law)[:, None]
-    return float(law @ ((x - member @ centre) ** 2).sum(axis=1)) / (2 * sigma**2 * log(2))
+    return float(law @ ((x - member @ centre) ** 2).sum(axis=1)) / (2 * noise**2 * log(2))
 
 
 def code_length(o: Tensor, log_odds: Tensor) -> Tensor:

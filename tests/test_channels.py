@@ -163,11 +163,11 @@ def test_a_representation_that_sees_what_o_does_not_list_breaks_the_identity() -
 
 
 def test_a_pair_in_its_line_is_a_channel_of_two_points() -> None:
-    for distance, sigma in ((0.0, 1.0), (1.0, 0.5), (3.0, 0.7), (1.0, 2.0)):
-        kept = of_channel([0.5, 0.5], [0, 0], on_a_line([0, distance], sigma))
+    for distance, noise in ((0.0, 1.0), (1.0, 0.5), (3.0, 0.7), (1.0, 2.0)):
+        kept = of_channel([0.5, 0.5], [0, 0], on_a_line([0, distance], noise))
         # Both are trapezoid sums of Gaussian integrals; the mass that the grid leaves out is below 3e-19, so rounding is all:
         # some 1,000 terms below 10 bits.
-        assert abs(kept.binding - pair_bits(distance / (2 * sigma))) <= 1e4 * EPS
+        assert abs(kept.binding - pair_bits(distance / (2 * noise))) <= 1e4 * EPS
         assert kept.features == 0 and abs(kept.entropy_given_features - 1) <= EPS
 
 
@@ -201,19 +201,19 @@ lines = st.lists(st.integers(-16, 16).map(lambda n: n / 8), min_size=6, max_size
 
 @settings(deadline=None)
 @given(lines, lines, st.sampled_from([0.3, 0.8, 2.0]))
-def test_margins_and_distances_bracket_the_binding_bits(x: list[float], t: list[float], sigma: float) -> None:
+def test_margins_and_distances_bracket_the_binding_bits(x: list[float], t: list[float], noise: float) -> None:
     """One dimension, so B* is exact: classes of two and of four scenes, paired with their swaps; captions t and images x."""
     labels, swap = [0, 0, 1, 1, 1, 1], [1, 0, 3, 2, 5, 4]
     image, caption, p = np.array(x), np.array(t), np.full(6, 1 / 6)
     d = np.abs(caption - caption[swap])
     margins = image * (caption - caption[swap])
-    exact = of_channel(p, labels, on_a_line(image, sigma)).binding
-    floor = binding_floor(margins, margins[swap], d, sigma)
-    distances = pair_bits(np.abs(image - image[swap]) / (2 * sigma)).mean()
-    # Sums of 4,001 terms below one bit, and margins within a few roundings; then trapezoid sums of some 1,000 terms below 10 bits.
+    exact = of_channel(p, labels, on_a_line(image, noise)).binding
+    floor = binding_floor(margins, margins[swap], d, noise)
+    distances = pair_bits(np.abs(image - image[swap]) / (2 * noise)).mean()
+    # Sums of 4,001 terms below one bit, margins within a few roundings; then trapezoid sums of 1,000 terms below 10 bits.
     assert floor <= distances + 2e4 * EPS
     assert distances <= exact + 1e5 * EPS
-    assert exact <= binding_ceiling(image[:, None], p, labels, sigma) + 1e5 * EPS
+    assert exact <= binding_ceiling(image[:, None], p, labels, noise) + 1e5 * EPS
 
 
 def test_pairs_are_all_there_is_in_classes_of_two() -> None:
@@ -223,12 +223,12 @@ def test_pairs_are_all_there_is_in_classes_of_two() -> None:
     assert abs(exact - pairs) <= 1e4 * EPS
 
 
-@pytest.mark.parametrize("sigma", [0.2, 1.0, 4.0])
-def test_sampled_information_is_that_of_the_quadrature(sigma: float) -> None:
+@pytest.mark.parametrize("noise", [0.2, 1.0, 4.0])
+def test_sampled_information_is_that_of_the_quadrature(noise: float) -> None:
     x, p, labels = np.array([-1.0, 0.2, 0.9, 2.0, 2.1]), np.array([0.1, 0.3, 0.2, 0.3, 0.1]), [0, 0, 1, 1, 1]
-    exact = of_channel(p, labels, on_a_line(x, sigma))
+    exact = of_channel(p, labels, on_a_line(x, noise))
     turned = np.outer(x, [0.6, 0.0, -0.8]) + 5.0
-    kept = of_gaussian(turned, p, labels, sigma, generator(6), draws=20_000)
+    kept = of_gaussian(turned, p, labels, noise, generator(6), draws=20_000)
     # Hoeffding for three means of 20,000 values between 0 and log₂ 5, together below 1e-9.
     bound = log2(5) * sqrt(log(6 / 1e-9) / 40_000)
     for name, error in zip(("objects", "features", "binding"), kept.errors, strict=True):
@@ -274,11 +274,11 @@ def test_the_unit_of_length_does_not_matter() -> None:
 
 
 @given(st.floats(0.05, 2), st.floats(0.05, 2))
-def test_the_deployed_rule_is_the_best_one_where_both_towers_agree(distance: float, sigma: float) -> None:
-    """Tied unit vectors have M = d²/2, and the error is then Q(d / 2σ), that of the likelihood."""
-    error = deployed_error(distance**2 / 2, distance, sigma)
-    assert abs(error - erfc(distance / (2 * sigma) / sqrt(2)) / 2) <= 4 * EPS + 64 * EPS * error
-    assert deployed_error(0.3, 0.0, sigma) == 0.5 == deployed_error(0.0, 1.0, sigma)
+def test_the_deployed_rule_is_the_best_one_where_both_towers_agree(distance: float, noise: float) -> None:
+    """Tied unit vectors have M = d²/2, and the error is then Q(d / 2η), that of the likelihood."""
+    error = deployed_error(distance**2 / 2, distance, noise)
+    assert abs(error - erfc(distance / (2 * noise) / sqrt(2)) / 2) <= 4 * EPS + 64 * EPS * error
+    assert deployed_error(0.3, 0.0, noise) == 0.5 == deployed_error(0.0, 1.0, noise)
 
 
 def test_fano_is_symmetric_and_exact_at_a_quarter() -> None:
@@ -309,18 +309,18 @@ TWO = ([0.5, 0.5], [0, 0])
         (lambda: of_channel(*TWO, np.ones((2, 2))), "row 0 of the channel"),
         (lambda: of_gaussian(np.eye(3), *TWO, 1.0, generator(0)), r"vectors have shape \(3, 3\)"),
         (lambda: of_gaussian(np.eye(2) * nan, *TWO, 1.0, generator(0)), "vectors has a NaN"),
-        (lambda: of_gaussian(np.eye(2), *TWO, 0.0, generator(0)), "sigma = 0.0"),
+        (lambda: of_gaussian(np.eye(2), *TWO, 0.0, generator(0)), "noise = 0.0"),
         (lambda: of_gaussian(np.eye(2), *TWO, 1.0, generator(0), draws=1), "draws = 1"),
         (lambda: on_a_line([0.0, inf], 1.0), "positions has a NaN"),
-        (lambda: on_a_line([0.0, 1.0], -1.0), "sigma = -1.0"),
+        (lambda: on_a_line([0.0, 1.0], -1.0), "noise = -1.0"),
         (lambda: on_a_line([0.0, 1.0], 1.0, 2.0), "step = 2.0"),
         (lambda: pair_bits(inf), "a = inf"),
         (lambda: fano_bits(1.2), "error = 1.2"),
         (lambda: deployed_error(nan, 1.0, 1.0), "margin = nan"),
         (lambda: deployed_error(0.1, -1.0, 1.0), "ceiling = -1.0"),
         (lambda: binding_floor([0.1], [0.1, 0.2], [1.0], 1.0), "one shape"),
-        (lambda: binding_floor([0.1], [0.1], [1.0], inf), "sigma = inf"),
-        (lambda: binding_ceiling(np.eye(2), *TWO, 0.0), "sigma = 0.0"),
+        (lambda: binding_floor([0.1], [0.1], [1.0], inf), "noise = inf"),
+        (lambda: binding_ceiling(np.eye(2), *TWO, 0.0), "noise = 0.0"),
         (lambda: code_length(torch.ones(2), torch.ones(3)), r"o has shape \(2,\)"),
         (lambda: code_length(torch.tensor([2]), torch.ones(1)), "entry 2"),
     ],
