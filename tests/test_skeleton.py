@@ -33,7 +33,7 @@ FLOORS = [
         "channels",
         "tables",
     },
-    {"embeddings", "captions", "synthetic", "runs", "colourshape"},
+    {"embeddings", "captions", "synthetic", "runs", "colourshape", "probe_data", "probe_heads"},
     {"encoders", "towers", "probes", "structure"},
     {
         "models",
@@ -43,6 +43,7 @@ FLOORS = [
         "corpus",
         "training",
         "vision",
+        "calibration",
         "binding_functions",
         "emergence",
         "repairs",
