@@ -23,8 +23,9 @@ KINDS = ("global", "per_object", "pairwise")
 """Which slots are multiplied: all at once; those of each object; every two."""
 START = 0.5
 """Standard deviation of the product tables at the start, around one: around zero a product of four has no slope to follow."""
-PULL = 1e-6
-"""How strongly a step holds a table to its last value, in units of its mean curvature: keeps a singular step solvable."""
+RIDGE = 0.1
+"""λ, the price of tables away from one and of large maps, where rows have mean square one. Without it products of four cancel
+each other where scenes were seen and explode where none was."""
 
 
 class Term(NamedTuple):
@@ -87,33 +88,42 @@ def product(
     *,
     objects: int = 2,
     sizes: Sequence[int] | None = None,
+    ridge: float = RIDGE,
 ) -> Fit:
     """Sum and products, x ≈ mean + Σ_s u_s[c_s] + Σ_j (Π_{s ∈ G_j} v_{js}[c_s]) W_j, for slots (n, S) and x (n, N).
 
     ``kind`` is one of KINDS: all slots in one product; one product for each of the ``objects``; one for every two slots. Product
     tables have ``rank`` columns, start around one (drawn from ``seed``) and are fitted by alternating least squares: each of
-    ``steps`` rounds solves u and W exactly, then every table exactly, so the error never rises, and it starts below that of the
-    additive model. Raises ``ValueError`` as :func:`additive` does, for an unknown kind, and for slots that do not divide.
+    ``steps`` rounds solves u and W exactly, then every table exactly, and never raises Σ ‖error‖² + λ (Σ ‖W‖² + Σ ‖v − 1‖²).
+    Here λ is ``ridge``, and x is scaled to mean square one. It may stop at a local minimum. Raises ``ValueError`` as
+    :func:`additive` does, for an unknown kind, for slots that do not divide, and for a ridge that is not positive.
     """
     found, rows, tables, sizes = _checked(slots, x, None, sizes)
     groups = _groups(kind, len(sizes), objects)
     if rank < 1 or steps < 1:
         raise ValueError(f"rank = {rank} and steps = {steps}; give 1 or more of each")
+    if not ridge > 0:
+        raise ValueError(f"ridge = {ridge} must be positive: without it a step may have no solution")
     draws = generator(seed)
     factors = [[1 + START * gaussian((sizes[s], rank), draws, to=rows.device) for s in group] for group in groups]
     hot = _one_hot(found, tables, sizes)
     solve = torch.linalg.pinv(hot.T @ hot, hermitian=True) @ hot.T  # columns x n
     centred = rows - hot @ (solve @ rows)  # what no sum explains
+    scale = (rows - rows.mean(dim=0)).square().sum(dim=1).mean().sqrt().clamp_min(torch.finfo(rows.dtype).tiny)
+    centred = centred / scale
+    eye = ridge * torch.eye(rank * len(groups), dtype=rows.dtype, device=rows.device)
     for step in range(steps + 1):
         φ = torch.cat([_products(f, found[:, list(g)]) for f, g in zip(factors, groups, strict=True)], dim=1)
-        inner = torch.linalg.lstsq(φ - hot @ (solve @ φ), centred, driver="gelsd").solution  # (J·R, N)
+        φ = φ - hot @ (solve @ φ)
+        inner = torch.linalg.solve(φ.T @ φ + eye, φ.T @ centred)  # (J·R, N)
         maps = list(inner.split(rank))
         if step == steps:
             break
-        residual = centred - (φ - hot @ (solve @ φ)) @ inner
+        residual = centred - φ @ inner
         for j, group in enumerate(groups):
             for place in range(len(group)):
-                residual = _table_step(factors[j], place, found[:, list(group)], maps[j], residual)
+                residual = _table_step(factors[j], place, found[:, list(group)], maps[j], residual, ridge)
+    maps = [scale * w for w in maps]
     terms = tuple(_settled(g, f, w, found) for g, f, w in zip(groups, factors, maps, strict=True))
     left = rows - sum(term.value(found) for term in terms)
     mean, sums = _least_squares(found, left, tables, sizes)
@@ -233,11 +243,11 @@ def _products(factors: Sequence[Tensor], slots: Tensor) -> Tensor:
     return found
 
 
-def _table_step(factors: list[Tensor], place: int, slots: Tensor, W: Tensor, residual: Tensor) -> Tensor:
+def _table_step(factors: list[Tensor], place: int, slots: Tensor, W: Tensor, residual: Tensor, ridge: float) -> Tensor:
     """Put the best table in the place of one factor, all else fixed; returns the new residual.
 
-    Row by row of the table: with p the product of the other factors, min ‖r − ((v − v_old) ⊙ p) W‖² over the scenes of that
-    value, whose curvature is W Wᵀ ⊙ Σ p pᵀ.
+    Row by row of the table: with p the product of the other factors, min ‖r − ((v − v_old) ⊙ p) W‖² + λ ‖v − 1‖² over the scenes
+    of that value, whose curvature is W Wᵀ ⊙ Σ p pᵀ + λ.
     """
     others = [f for i, f in enumerate(factors) if i != place]
     rest = [i for i in range(len(factors)) if i != place]
@@ -248,10 +258,8 @@ def _table_step(factors: list[Tensor], place: int, slots: Tensor, W: Tensor, res
     outer.index_add_(0, index, (p[:, :, None] * p[:, None, :]).flatten(1))
     curvature = (W @ W.T) * outer.reshape(-1, R, R)
     slope = torch.zeros_like(old).index_add_(0, index, p * (residual @ W.T))
-    pull = PULL * curvature.diagonal(dim1=1, dim2=2).mean(dim=1)
-    pull = torch.where(pull > 0, pull, torch.ones_like(pull))  # a value that no scene has stays where it is
-    eye = torch.eye(R, dtype=p.dtype, device=p.device)
-    change = torch.linalg.solve(curvature + pull[:, None, None] * eye, slope[..., None])[..., 0]
+    eye = ridge * torch.eye(R, dtype=p.dtype, device=p.device)
+    change = torch.linalg.solve(curvature + eye, (slope + ridge * (1 - old))[..., None])[..., 0]
     factors[place] = old + change
     return residual - (change[index] * p) @ W
 

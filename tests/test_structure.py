@@ -113,10 +113,12 @@ def test_the_order_of_the_scenes_changes_nothing(seed: int) -> None:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_more_rounds_and_products_never_fit_worse(kind: str) -> None:
+    """With next to no ridge, so that the objective is the error itself; the fitted sum is the start of all."""
     draws = generator(2)
     scenes, x = draw_slots(150, 4, draws), gaussian((150, 7), draws)
     found = [r2(additive(scenes, x), scenes, x)]
-    found += [r2(product(scenes, x, kind, rank=3, steps=steps), scenes, x) for steps in (1, 2, 4, 8, 16)]
+    found += [r2(product(scenes, x, kind, rank=3, steps=n, ridge=1e-9), scenes, x) for n in (1, 2, 4, 8, 16)]
+    assert r2(product(scenes, x, kind, rank=3), scenes, x) > found[0]
     assert all(later >= earlier - ROUNDING for earlier, later in pairwise(found))
     assert found[-1] > found[0] + 0.01
 
@@ -251,6 +253,7 @@ def test_noise_in_the_scores_is_the_spread_and_gives_the_accuracy() -> None:
         (lambda s, x: product(s, x, "triple"), "kind is 'triple'"),
         (lambda s, x: product(s, x, objects=3), "do not make 3 objects"),
         (lambda s, x: product(s, x, rank=0), "rank = 0"),
+        (lambda s, x: product(s, x, ridge=0), "ridge = 0 must be positive"),
         (lambda s, x: r2(additive(s, x), s, x[:, :1]), "the model predicts"),
         (lambda s, x: r2(additive(s, x), s, x * 0), "nothing to explain"),
         (lambda s, x: additive(s, x).predict(s[:, :3]), "3 columns, expected 4"),
