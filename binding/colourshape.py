@@ -23,6 +23,8 @@ COLOURS = {
 SHAPES = ("disc", "square", "triangle", "cross", "diamond", "ring", "bar", "hourglass")
 GROUND = 0.25
 """Brightness of the ground, in all three channels."""
+TRAINED = 7
+"""Of ten buckets of codes, those that are trained on; the next one is for validation, the rest for tests."""
 
 
 @dataclass(frozen=True)
@@ -197,7 +199,7 @@ def buckets(codes: torch.Tensor, number: int = 10) -> np.ndarray:
     return np.array([int.from_bytes(digest, "big") % number for digest in digests])
 
 
-def split(codes: torch.Tensor) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def split(codes: torch.Tensor) -> tuple[np.ndarray, ...]:
     """Rows to train on, to validate on and to test on, near 7 : 1 : 2, with no code in two of them."""
     bucket = buckets(codes)
-    return np.flatnonzero(bucket < 7), np.flatnonzero(bucket == 7), np.flatnonzero(bucket > 7)
+    return tuple(np.flatnonzero(part) for part in (bucket < TRAINED, bucket == TRAINED, bucket > TRAINED))

@@ -32,9 +32,10 @@ FLOORS = [
         "information",
         "channels",
         "tables",
+        "pooling",
     },
     {"embeddings", "captions", "synthetic", "runs", "colourshape", "probe_data", "probe_heads"},
-    {"encoders", "towers", "probes", "structure"},
+    {"encoders", "towers", "probes", "structure", "vit", "activations"},
     {
         "models",
         "dual",
