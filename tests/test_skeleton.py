@@ -34,8 +34,8 @@ FLOORS = [
         "tables",
         "pooling",
     },
-    {"embeddings", "captions", "synthetic", "runs", "colourshape", "probe_data", "probe_heads"},
-    {"encoders", "towers", "probes", "structure", "vit", "activations"},
+    {"embeddings", "captions", "synthetic", "runs", "colourshape", "probe_data", "probe_heads", "coverage_split"},
+    {"encoders", "towers", "probes", "structure", "vit", "activations", "object_encoders"},
     {
         "models",
         "dual",
