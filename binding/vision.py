@@ -3,22 +3,27 @@
 One command runs a sweep; it can be stopped and started again, and reads what it has kept:
 
     python -m binding.vision --scale laptop --out runs
+
+With ``--scale full --model vit_large_patch14_dinov2.lvd142m`` it probes a published encoder, on a GPU.
 """
 
 import argparse
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
+from binding.activations import Pretrained, fill
 from binding.colourshape import Pictures, World, draw, split
-from binding.information import features
+from binding.information import Balanced, UpTo, features
 from binding.numerics import gaussian, generator
 from binding.probes import Binding, Fit, Recipe, binding_information, intervals
-from binding.runs import store, sweep
+from binding.runs import digest, store, sweep
 from binding.vit import LAYERS, OBJECTIVES, Encoder, encode, train
 
 LADDER = (("cls", "linear"), ("cls", "shared"), ("cls", "quadratic"), ("cls", "deep"))
@@ -33,6 +38,9 @@ CONTROLS = (
 )
 """Representations whose information is known: noise, tokens of other scenes, F, the counts of every feature, and O itself."""
 SHORT = (("cls", "quadratic"), ("penultimate", "attention"))
+LOOKED = 2000
+"""Test rows that :func:`read` counts errors and landings on."""
+SWEEPS = ("ladder", "occlusion", "complexity")
 PICTURES_SEED, DEMO_SEED = 500_000, 2026
 """Seed of the probed pictures less that of the encoder; seed of the one scene whose attention is shown."""
 STEPS = (8, 6, 5, 4, 3, 2)
@@ -78,7 +86,7 @@ def configurations(name: str) -> list[Run]:
     if name == "complexity":
         worlds = [(World(colours=n, shapes=n), min(16, n * n)) for n in SIDES]
         return [Run(Encoder(seed=seed, world=w, objects=m, at_most=True), SHORT) for seed in range(3) for w, m in worlds]
-    raise ValueError(f"no sweep {name!r}; choose ladder, occlusion or complexity")
+    raise ValueError(f"no sweep {name!r}; choose {', '.join(SWEEPS)}")
 
 
 def representations(run: Run, net: torch.nn.Module) -> tuple[dict[str, Tensor], Tensor, Pictures]:
@@ -100,23 +108,43 @@ def measure(run: Run) -> dict[str, Any]:
     """Train the encoder, probe every row, and say where attention lands: plain data, with 95 % intervals over test scenes."""
     net, history = train(run.encoder)
     z, codes, shown = representations(run, net)
-    parts, prior = split(codes), run.encoder.prior()
-    test = torch.from_numpy(parts[2])
-    found: dict[str, Any] = {
-        "loss": history[-1] if history else None,
-        "covered": 1 - float(shown.visible[shown.objects >= 0].mean()),
-    }
+    covered = 1 - float(shown.visible[shown.objects >= 0].mean())
+    found: dict[str, Any] = {"loss": history[-1] if history else None, "covered": round(covered, 4)}
+    on, prior = shown.on_patches(run.encoder.patch) > 0, run.encoder.prior()
     for name, family in run.rows:
-        recipe = Recipe(family, epochs=run.epochs, seed=run.encoder.seed)
-        read = binding_information(z[name], codes, prior=prior, probe=recipe, split=parts, controls=False, seed=run.encoder.seed)
-        row = summary(read) | {"error_reduction": error_reduction(read.fits["objects"], z[name][test], codes[test], prior)}
-        if family == "attention":
-            weights = read.fits["objects"].scores(z[name][test], codes[test])
-            row |= landing(weights, shown, test, run.encoder.patch, run.encoder.seed)
-            if run.maps and name in LAYERS:
-                row["map"] = demo_map(run, net, read.fits["objects"], name)
+        row, fit = read(z[name], family, codes, (shown.objects, on), prior, run.epochs, run.encoder.seed)
+        if run.maps and family == "attention" and name in LAYERS:
+            row["map"] = demo_map(run, net, fit, name)
         found[f"{name} {family}"] = row
     return found
+
+
+def read(
+    z: Any,
+    family: str,
+    codes: Tensor,
+    shown: tuple[Tensor, Tensor],
+    prior: Any,
+    epochs: int,
+    seed: int,
+    folder: Path | None = None,
+    progress: bool = False,
+) -> tuple[dict[str, Any], Fit]:
+    """One row of the table, and the probe of O: all that a family reads from z, and with attention where its queries land.
+
+    ``shown``: objects (n, m) and ``on`` (n, m, T) of the pictures, as in :func:`landing`. Errors and landings are those of the
+    first LOOKED test rows, so that they fit into memory at any scale.
+    """
+    parts = split(codes)
+    recipe = Recipe(family, epochs=epochs, seed=seed)
+    settings: dict[str, Any] = {"prior": prior, "probe": recipe, "split": parts, "controls": False, "seed": seed}
+    found = binding_information(z, codes, folder=folder, progress=progress, **settings)
+    fit, test = found.fits["objects"], torch.from_numpy(parts[2][:LOOKED])
+    tested = torch.as_tensor(np.array(z[parts[2][:LOOKED]]))
+    row = summary(found) | {"error_reduction": error_reduction(fit, tested, codes[test], prior)}
+    if family == "attention":
+        row |= landing(fit.scores(tested, codes[test]), shown[0][test], shown[1][test], seed)
+    return row, fit
 
 
 def summary(read: Binding) -> dict[str, Any]:
@@ -135,14 +163,13 @@ def error_reduction(fit: Fit, z: Tensor, codes: Tensor, prior: Any) -> float:
     return round(1 - float(wrong.double().mean() / codes.double().mean()), 4)
 
 
-def landing(weights: Tensor, shown: Pictures, rows: Tensor, patch: int, seed: int = 0) -> dict[str, list[float]]:
+def landing(weights: Tensor, objects: Tensor, on: Tensor, seed: int = 0) -> dict[str, list[float]]:
     """Where the queries of present objects land, mean over scenes with its 95 % interval.
 
     ``mass``: attention on the patches that show a pixel of the object that is asked for; ``chance``: the share of patches that
-    do; ``hit``: whether the strongest patch is one of them. ``weights``: (n, K, T) for the scenes ``rows``. Objects that are
-    covered entirely are left out.
+    do; ``hit``: whether the strongest patch is one of them. ``weights``: (n, K, T), ``objects``: (n, m) as in
+    :class:`Pictures`, ``on``: (n, m, T) booleans. Objects that are covered entirely are left out.
     """
-    objects, on = shown.objects[rows], shown.on_patches(patch)[rows] > 0
     asked = weights.gather(1, objects.clamp(min=0)[..., None].expand(-1, -1, weights.shape[-1]))
     counted = (objects >= 0) & on.any(-1)
     each = {
@@ -171,6 +198,68 @@ def demo_map(run: Run, net: torch.nn.Module, fit: Fit, layer: str) -> list[list[
     return (1000 * weights).round().int().tolist()
 
 
+@dataclass(frozen=True)
+class Full:
+    """A published encoder on pictures of its own size, with the published scenes unless said otherwise."""
+
+    model: str
+    """As :class:`binding.activations.Pretrained` takes it."""
+    world: World = field(default_factory=lambda: World(8, 8, 224, 21, 8, 28, 7))
+    """How scenes become pictures."""
+    objects: int = 18
+    """Objects of a scene; the most, if ``shown`` is 0."""
+    shown: int = 6
+    """Values of each group that a scene shows; 0: any number of objects up to ``objects``, all codes alike."""
+    rows: tuple[tuple[str, str], ...] = LADDER + SPATIAL
+    """Representations and families of probes."""
+    pictures: int = 58_800
+    """Pictures that are probed."""
+    epochs: int = 40
+    """Of every probe."""
+    seed: int = 0
+    """Of the pictures and of the probes."""
+
+    def prior(self) -> Any:
+        """The law of the codes."""
+        groups = self.world.groups
+        return Balanced(groups, (self.shown, self.shown), self.objects) if self.shown else UpTo(groups, self.objects)
+
+
+def full_configurations(name: str, model: str, side: int) -> list[Full]:
+    """The runs of a full sweep, one seed: the ladder, objects that draw nearer, or 2 to 7 colours and shapes.
+
+    ``side``: pixels of the pictures. Raises ``ValueError`` for another name.
+    """
+    step = side // 8
+    size, jitter = 3 * step // 4, step // 4
+    base = Full(model, World(8, 8, side, size, 8, step, jitter))
+    if name == "ladder":
+        return [base]
+    if name == "occlusion":
+        steps = [step * share // 8 for share in (8, 7, 6, 5, 4, 3)]
+        return [replace(base, rows=SHORT, world=World(8, 8, side, size, 8, near, jitter)) for near in steps]
+    if name == "complexity":
+        worlds = [(World(n, n, side, size, 8, step, jitter), min(16, n * n)) for n in range(2, 8)]
+        return [replace(base, rows=SHORT, world=world, objects=most, shown=0) for world, most in worlds]
+    raise ValueError(f"no sweep {name!r}; choose {', '.join(SWEEPS)}")
+
+
+def measure_full(run: Full, folder: Path, progress: bool = True) -> dict[str, Any]:
+    """Encode the scenes into ``folder`` and probe every row; tokens and probes go on where they were stopped."""
+    name = digest(run)
+    net, prior = Pretrained(run.model, run.world.side), run.prior()
+    about = {"model": run.model, "world": asdict(run.world), "objects": run.objects, "shown": run.shown}
+    z = fill(folder / name, net, run.world, prior, run.objects, run.pictures, about, run.seed, progress)
+    codes, shown = torch.from_numpy(np.array(z["codes"])), tuple(torch.from_numpy(np.array(z[a])) for a in ("objects", "on"))
+    found = {}
+    for layer, family in run.rows:
+        kept = folder / name / f"{layer}-{family}"
+        found[f"{layer} {family}"], _ = read(
+            z[layer], family, codes, (shown[0].long(), shown[1]), prior, run.epochs, run.seed, kept, progress
+        )
+    return found
+
+
 def over_seeds(runs: Sequence[dict[str, Any]], row: str, score: str) -> list[float]:
     """One score of one row, of every run: the values of intervals, without their ends.
 
@@ -188,13 +277,27 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(prog="python -m binding.vision", description="Probe vision transformers.")
     parser.add_argument("--scale", choices=("laptop", "full"), default="laptop")
     parser.add_argument("--out", type=Path, required=True, help="folder for the runs and for the tables of all of them")
-    parser.add_argument("--sweep", choices=("ladder", "occlusion", "complexity"), action="append", help="laptop: only these")
+    parser.add_argument("--sweep", choices=SWEEPS, action="append", help="only this one; may be given again")
+    parser.add_argument("--model", help="full: a model of timm with its tag, or a folder with config.json and model.safetensors")
+    parser.add_argument("--side", type=int, default=224, help="full: pixels of the pictures")
+    parser.add_argument("--pictures", type=int, default=Full.pictures, help="full: pictures that are probed")
+    parser.add_argument("--epochs", type=int, default=Full.epochs, help="full: epochs of every probe")
     chosen = parser.parse_args(arguments)
-    for name in chosen.sweep or ("ladder", "occlusion", "complexity"):
-        runs = sweep(configurations(name), measure, chosen.out / f"vision-{name}")
-        path = chosen.out / f"vision-{name}.json"
-        store(path, f"python -m binding.vision --scale laptop --sweep {name} --out runs", runs)
-        print(f"{len(runs)} runs in {path}")
+    if (chosen.scale == "full") != bool(chosen.model):
+        parser.error("--scale full needs --model, and only full takes one")
+    for name in chosen.sweep or SWEEPS:
+        again, label = f"python -m binding.vision --scale {chosen.scale} --sweep {name}", f"vision-{name}"
+        runs: list[dict[str, Any]]
+        if chosen.scale == "full":
+            label = f"{label}-{Path(chosen.model).name}-{chosen.side}"
+            again += f" --model {chosen.model} --side {chosen.side} --pictures {chosen.pictures} --epochs {chosen.epochs}"
+            configs = full_configurations(name, chosen.model, chosen.side)
+            configs = [replace(config, pictures=chosen.pictures, epochs=chosen.epochs) for config in configs]
+            runs = sweep(configs, partial(measure_full, folder=chosen.out / "tokens"), chosen.out / label)
+        else:
+            runs = sweep(configurations(name), measure, chosen.out / label)
+        store(chosen.out / f"{label}.json", f"{again} --out runs", runs)
+        print(f"{len(runs)} runs in {chosen.out / label}.json")
 
 
 if __name__ == "__main__":
