@@ -120,7 +120,9 @@ def of_gaussian(vectors: Any, p: Any, labels: Any, noise: float, generator: torc
 
     Given z the posterior p(o | z) ∝ p(o) exp(−‖z − x_o‖² / 2η²) is exact, and so are its entropies; their mean over ``draws``
     independent (o, z) estimates H(O | Z) and H(F | Z) without bias. The chain rule holds draw by draw, so I(O;Z) = I(F;Z) + B*
-    but for rounding. Raises ``ValueError`` unless η > 0 and draws ≥ 2, for vectors not finite, and as :func:`of_channel`.
+    but for rounding. What happens more rarely than once in ``draws`` is in neither the means nor their standard errors.
+
+    Raises ``ValueError`` unless η > 0 and draws ≥ 2, for vectors not finite, and as :func:`of_channel`.
     """
     law, member = _check_scenes(p, labels)
     x = np.asarray(check_finite(np.asarray(vectors, dtype=float), "vectors"))
@@ -215,7 +217,8 @@ def deployed_error(margin: float, ceiling: float, noise: float) -> float:
 def binding_floor(margins: Any, swapped: Any, ceilings: Any, noise: float) -> float:
     """mean J((M(s) + M(σs)) / (2 η d(s))) ≤ B*, from the deployed margins of scenes and of their swaps (new).
 
-    Arrays of one shape over the scenes; where d(s) = 0 nothing is promised. Raises ``ValueError`` for other shapes or η ≤ 0.
+    Arrays of one shape over the scenes, which are equally likely; where d(s) = 0 nothing is promised. Raises ``ValueError`` for
+    other shapes or η ≤ 0.
     """
     m, other, d = (np.asarray(values, dtype=float) for values in (margins, swapped, ceilings))
     if not m.shape == other.shape == d.shape:

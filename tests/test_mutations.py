@@ -127,6 +127,15 @@ FAULTS = [
         "test_claims.py",
         "entry_by_entry or fractions",
     ),
+    # Exact priors, channels and counts.
+    ("information.py", "amax(dim=-2) for g", "amin(dim=-2) for g", "test_information.py", "object_by_object"),
+    ("information.py", "[..., :-1] + tables[0][..., 1:]", "[..., 1:] + tables[0][..., 1:]", "test_information.py", "list_of_all"),
+    ("information.py", "= below[1:]", "= below[:-1]", "test_information.py", "product_of_the_conditionals"),
+    ("information.py", "= 2 * prefix + rows[:, k]", "= prefix + rows[:, k]", "test_information.py", "list_of_all"),
+    ("channels.py", "apart=conditional_information(p.transpose(1, 2, 0))", "apart=0.0", "test_channels.py", "fails_by_exactly"),
+    ("channels.py", "- (x**2).sum(axis=1) / 2", "- (x**2).sum(axis=1)", "test_channels.py", "sampled_information"),
+    ("channels.py", "(m + other, 2 * noise * d,", "(m + other, noise * d,", "test_channels.py", "bracket"),
+    ("tables.py", "ways * comb(levels[level], here)", "ways", "test_tables.py", "counted_as"),
     ("widgets.py", '(stack, "selected_index"))', '(stack, "layout"))', "test_pictures.py", "drive_every_stack"),
     ("plots/__init__.py", "if not alt.strip():", "if alt is None:", "test_pictures.py", "is_required"),
 ]
