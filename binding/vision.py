@@ -43,7 +43,7 @@ LOOKED = 2000
 SWEEPS = ("ladder", "occlusion", "complexity")
 PICTURES_SEED, DEMO_SEED = 500_000, 2026
 """Seed of the probed pictures less that of the encoder; seed of the one scene whose attention is shown."""
-STEPS = (8, 6, 5, 4, 3, 2)
+STEPS = (8, 6, 4, 3, 2)
 """Pixels between places in the occlusion sweep; below 8, objects cover each other."""
 SIDES = (3, 4, 5, 6, 7)
 """Colours, and shapes, in the complexity sweep."""
@@ -81,11 +81,12 @@ def configurations(name: str) -> list[Run]:
         encoders = [Encoder(objective, seed) for seed in range(3) for objective in OBJECTIVES]
         rows = LADDER + SPATIAL
         return [Run(e, rows + CONTROLS if e.objective == "untrained" else rows, maps=e.seed == 0) for e in encoders]
+    short: dict[str, Any] = {"rows": SHORT, "pictures": 6000, "epochs": 20}
     if name == "occlusion":
-        return [Run(Encoder(seed=seed, world=World(step=step)), SHORT) for seed in range(3) for step in STEPS]
+        return [Run(Encoder(seed=seed, world=World(step=step)), **short) for seed in range(3) for step in STEPS]
     if name == "complexity":
         worlds = [(World(colours=n, shapes=n), min(16, n * n)) for n in SIDES]
-        return [Run(Encoder(seed=seed, world=w, objects=m, at_most=True), SHORT) for seed in range(3) for w, m in worlds]
+        return [Run(Encoder(seed=seed, world=w, objects=m, at_most=True), **short) for seed in range(3) for w, m in worlds]
     raise ValueError(f"no sweep {name!r}; choose {', '.join(SWEEPS)}")
 
 
@@ -140,7 +141,8 @@ def read(
     settings: dict[str, Any] = {"prior": prior, "probe": recipe, "split": parts, "controls": False, "seed": seed}
     found = binding_information(z, codes, folder=folder, progress=progress, **settings)
     fit, test = found.fits["objects"], torch.from_numpy(parts[2][:LOOKED])
-    tested = torch.as_tensor(np.array(z[parts[2][:LOOKED]]))
+    looked = z[parts[2][:LOOKED]]
+    tested = looked if isinstance(looked, Tensor) else torch.from_numpy(np.array(looked))
     row = summary(found) | {"error_reduction": error_reduction(fit, tested, codes[test], prior)}
     if family == "attention":
         row |= landing(fit.scores(tested, codes[test]), shown[0][test], shown[1][test], seed)

@@ -1,0 +1,366 @@
+"""The small vision transformer, what is read from it, published encoders from a folder, and sweeps that survive a stop."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import timm
+import torch
+from conftest import ROOT
+from safetensors.torch import save_file
+
+from binding import vision, vit
+from binding.activations import CHUNK, Pretrained, fill, opened
+from binding.colourshape import TRAINED, World, buckets, draw, split
+from binding.information import Subsets
+from binding.numerics import gaussian, generator
+from binding.probes import Recipe, fit
+from binding.runs import load
+from binding.vision import Run
+from binding.vit import Encoder
+
+SMALL = World(colours=3, shapes=3)
+TINY = Encoder(world=SMALL, objects=3, width=16, layers=2, heads=2, steps=3, batch=8)
+EPS32 = float(torch.finfo(torch.float32).eps)
+STORED = ROOT / "binding" / "data" / "runs"
+
+
+def pictures(n: int = 6, seed: int = 0, config: Encoder = TINY) -> torch.Tensor:
+    draws = generator(seed)
+    return draw(config.world, config.prior().sample(n, draws), draws).pixels
+
+
+# The transformer
+
+
+def test_patches_are_pieces_of_the_picture_row_by_row() -> None:
+    pixels = pictures()
+    cut = vit.patches(pixels, 8)
+    assert cut.shape == (6, 16, 192)
+    for t in range(16):
+        y, x = 8 * (t // 4), 8 * (t % 4)
+        assert torch.equal(cut[:, t], pixels[:, :, y : y + 8, x : x + 8].flatten(1))
+
+
+def test_weights_come_from_the_seed_and_torchs_own_generator_is_left_alone() -> None:
+    before = torch.get_rng_state()
+    one, two = (vit.build(replace(TINY, objective="clip")).state_dict() for _ in range(2))
+    other = vit.build(replace(TINY, objective="clip", seed=1)).state_dict()
+    assert torch.equal(before, torch.get_rng_state())
+    assert all(torch.equal(one[name], two[name]) for name in one)
+    assert not torch.equal(one["image.embed.weight"], other["image.embed.weight"])
+
+
+def test_weights_have_their_spread() -> None:
+    wide = vit.build(Encoder(width=64)).state_dict()
+    for name, weights in wide.items():
+        if name.endswith(("norm1.weight", "norm2.weight", "norm.weight")):
+            assert (weights == 1).all()
+        elif name.endswith("bias"):
+            assert not weights.any()
+        else:
+            wanted = 0.02 if weights.ndim == 3 else weights.shape[1] ** -0.5
+            # Laurent and Massart: a sample variance of n normals is off by 2 √(x/n) + 2 x/n with probability below 2 e^−x.
+            n, x = weights.numel(), 25
+            assert abs(float(weights.double().pow(2).mean()) / wanted**2 - 1) <= 2 * (x / n) ** 0.5 + 2 * x / n, name
+
+
+def test_encodings_are_the_tokens_that_the_blocks_give() -> None:
+    """The same numbers by hand: every block in the open, with torch's functional attention."""
+    net, pixels = vit.build(TINY)["image"].eval(), pictures()
+    z = vit.encode(net, pixels)
+    x = torch.cat([net.trunk.first.expand(6, -1, -1), net.embed(vit.patches(pixels, 8))], 1) + net.trunk.positions
+    layers = []
+    with torch.no_grad():
+        for block in net.trunk.blocks:
+            q, k, v = (block.norm1(x) @ block.self_attn.in_proj_weight.T + block.self_attn.in_proj_bias).chunk(3, dim=-1)
+            heads = [
+                ((a @ b.transpose(1, 2)) / 8**0.5).softmax(-1) @ c
+                for a, b, c in zip(q.split(8, 2), k.split(8, 2), v.split(8, 2), strict=True)
+            ]
+            x = x + block.self_attn.out_proj(torch.cat(heads, 2))
+            x = x + block.linear2(torch.nn.functional.gelu(block.linear1(block.norm2(x))))
+            layers.append(x)
+        last = net.trunk.norm(x)
+    wanted = {"cls": last[:, 0], "pooled": last[:, 1:].mean(1), "tokens": last[:, 1:], "penultimate": layers[0][:, 1:]}
+    for name, value in wanted.items():
+        # Two blocks of sums of at most 64 terms, in two orders: 1000 roundings of float32 at the scale of the values.
+        assert (z[name] - value).abs().max() <= 1000 * EPS32 * value.abs().max(), name
+
+
+def test_a_picture_is_encoded_alike_in_any_company(monkeypatch: pytest.MonkeyPatch) -> None:
+    net, pixels = vit.build(TINY)["image"].eval(), pictures()
+    whole = vit.encode(net, pixels)
+    monkeypatch.setenv("BINDING_MEMORY_MB", "2")  # chunks of two pictures
+    for name, value in vit.encode(net, pixels).items():
+        assert (value - whole[name]).abs().max() <= 100 * EPS32 * value.abs().max(), name
+
+
+def test_the_scenes_trained_on_are_never_tested_on() -> None:
+    codes = vit.training_codes(TINY, 100, generator(3))
+    assert len(codes) == 100
+    assert (buckets(codes) < TRAINED).all()
+    assert (codes.sum(1) == 3).all()
+    tested = TINY.prior().sample(300, generator(4))
+    seen = {tuple(code) for code in codes.tolist()}
+    assert not any(tuple(tested[row].tolist()) in seen for row in split(tested)[2])
+
+
+@pytest.mark.parametrize("objective", ["feature", "clip", "object"])
+def test_training_lowers_the_loss_and_repeats(objective: str) -> None:
+    config = replace(TINY, objective=objective, steps=40, batch=32, learning_rate=3e-3)
+    net, losses = vit.train(config)
+    assert np.mean(losses[-5:]) < np.mean(losses[:5])
+    assert not any(weights.requires_grad for weights in net.parameters())
+    again, repeated = vit.train(replace(config, steps=40))
+    assert losses == repeated
+    assert all(torch.equal(a, b) for a, b in zip(net.parameters(), again.parameters(), strict=True))
+
+
+def test_before_training_every_answer_is_a_guess() -> None:
+    """The loss of B captions starts in the neighbourhood of log B, and of bits of log 2."""
+    codes = vit.training_codes(TINY, 8, generator(0))
+    for objective, guess in (("clip", np.log(8)), ("feature", np.log(2)), ("object", np.log(2))):
+        config = replace(TINY, objective=objective)
+        found = vit.loss(vit.build(config), config, codes, generator(1)).item()
+        assert 0.3 * guess < found < 8 * guess
+
+
+def test_an_untrained_net_is_not_trained() -> None:
+    net, losses = vit.train(TINY)
+    drawn = vit.build(TINY)["image"]
+    assert losses == []
+    assert all(torch.equal(a, b) for a, b in zip(net.parameters(), drawn.parameters(), strict=True))
+
+
+def test_no_two_pictures_share_a_cls_vector() -> None:
+    """Theorem: for almost all weights [CLS] tells any two pictures apart; in float64 the nearest pair is far above rounding."""
+    config = replace(TINY, layers=2)
+    net = vit.build(config)["image"].double().eval()
+    pixels = pictures(400, 1).double().unique(dim=0)
+    with torch.no_grad():
+        read = net(pixels)[0][:, 0]
+    nearest = torch.cdist(read, read).fill_diagonal_(float("inf")).min()
+    # float64 rounds [CLS] at about 1000 ε ‖·‖, 1e-12; cdist by products loses half the digits, 1e-7.
+    assert nearest > 1e-6
+
+
+# What is read
+
+
+def test_landing_by_hand() -> None:
+    weights = torch.zeros(2, 4, 3)
+    weights[0, 1] = torch.tensor([0.2, 0.7, 0.1])
+    weights[0, 2] = torch.tensor([0.5, 0.3, 0.2])
+    weights[1, 3] = torch.tensor([0.1, 0.1, 0.8])
+    objects = torch.tensor([[1, 2], [3, -1]])
+    on = torch.tensor([[[0, 1, 1], [0, 1, 0]], [[0, 0, 1], [0, 0, 0]]]).bool()
+    found = vision.landing(weights, objects, on)
+    assert found["mass"][0] == pytest.approx((np.mean([0.8, 0.3]) + 0.8) / 2, abs=5e-5)  # stored with four digits
+    assert found["hit"][0] == pytest.approx((np.mean([1, 0]) + 1) / 2, abs=5e-5)
+    assert found["chance"][0] == pytest.approx((np.mean([2, 1]) / 3 + 1 / 3) / 2, abs=5e-5)
+
+
+def test_an_object_that_is_covered_is_not_looked_for() -> None:
+    weights = torch.full((2, 2, 2), 0.5)
+    on = torch.tensor([[[1, 0], [0, 0]], [[0, 0], [0, 0]]]).bool()
+    found = vision.landing(weights, torch.tensor([[0, 1], [0, 1]]), on)
+    assert found["mass"] == found["chance"] == [0.5, 0.5, 0.5]
+
+
+def test_errors_fall_from_all_to_none() -> None:
+    prior = Subsets((3, 3), 3)
+    codes = prior.sample(200, generator(0))
+    parts = split(codes)
+    noise = gaussian((200, 4), generator(1), dtype=torch.float32)
+    blind = fit(Recipe("linear", epochs=1, learning_rate=1e-9), noise, codes, split=parts, anchor=prior.log_odds(codes))
+    # Without a look, a bit is called when the prior is sure or more likely than not: with one object left in one cell, for one.
+    by_prior = (prior.log_odds(codes) > 0) != codes.bool()
+    assert vision.error_reduction(blind, noise, codes, prior) == pytest.approx(1 - float(by_prior.sum() / codes.sum()), abs=1e-3)
+
+
+def test_controls_are_what_they_are_called() -> None:
+    run = Run(TINY, pictures=100)
+    z, codes, _ = vision.representations(run, vit.build(TINY)["image"].eval())
+    for row, code in enumerate(codes.reshape(-1, 3, 3).tolist()):
+        counts = [sum(line) for line in code] + [sum(column) for column in zip(*code, strict=True)]
+        assert z["counts"][row].tolist() == counts
+        assert z["features"][row].tolist() == [float(count > 0) for count in counts]
+    assert torch.equal(z["codes"], codes.float())
+    assert sorted(z["dealt"].flatten(1).tolist()) == sorted(z["penultimate"].flatten(1).tolist())
+
+
+def test_a_run_reads_what_is_there_and_nothing_where_there_is_nothing() -> None:
+    rows = (("codes", "linear"), ("null", "quadratic"), ("penultimate", "attention"))
+    run = Run(replace(TINY, width=32), rows, pictures=3000, epochs=30, maps=True)
+    found = vision.measure(run)
+    prior = run.encoder.prior()
+    assert found["codes linear"]["objects"][0] > 0.9 * prior.entropy
+    assert found["null quadratic"]["objects"][0] < 0.05 * prior.entropy
+    looked = found["penultimate attention"]
+    assert looked["objects"][0] > found["null quadratic"]["objects"][0]
+    assert looked["mass"][1] > looked["chance"][0]
+    assert np.array(looked["map"]).shape == (9, 16)
+    assert abs(np.array(looked["map"]).sum(1) - 1000).max() <= 8  # sixteen roundings by half a thousandth
+    json.dumps(found, allow_nan=False)
+
+
+# Published encoders
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A tiny model as timm stores one."""
+    path = tmp_path_factory.mktemp("tiny")
+    args = {"img_size": 64, "patch_size": 8, "embed_dim": 16, "depth": 3, "num_heads": 2, "reg_tokens": 2}
+    with torch.random.fork_rng():
+        torch.manual_seed(0)
+        net = timm.create_model("vit_tiny_patch16_224", num_classes=0, **args)
+    save_file(net.state_dict(), path / "model.safetensors")
+    (path / "config.json").write_text(json.dumps({"architecture": "vit_tiny_patch16_224", "model_args": args}))
+    return path
+
+
+BIG = World(2, 2, 64, 8, 4, 12, 2)
+
+
+def test_a_published_encoder_gives_the_tokens_of_timm(folder: Path) -> None:
+    net = Pretrained(str(folder), 64)
+    pixels = torch.rand(3, 3, 64, 64, generator=generator(0))
+    last, before = net(pixels)
+    assert last.shape == before.shape == (3, 65, 16)
+    with torch.no_grad():
+        x = (pixels - 0.5) / 0.5  # what timm's configuration of this model says
+        own = net.net.forward_features(x)
+        skip = net.net.num_prefix_tokens
+        assert skip == 3
+        # The same operations in the same order, so only batching may round differently.
+        assert (last - torch.cat([own[:, :1], own[:, skip:]], 1)).abs().max() <= 100 * EPS32
+        after = net.net.norm(net.net.blocks[-1](torch.cat([before[:, :1], own[:, 1:skip] * 0, before[:, 1:]], 1)))
+        assert not torch.equal(after[:, 0], last[:, 0])  # the registers were left out, so the next block says something else
+
+
+def test_a_store_goes_on_where_it_was_stopped(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    net, prior = Pretrained(str(folder), 64), Subsets((2, 2), 2)
+    n, about = 2 * CHUNK + 5, {"model": "tiny"}
+    whole = fill(tmp_path / "whole", net, BIG, prior, 3, n, about)
+    assert {name: x.dtype.name for name, x in whole.items() if name in ("cls", "tokens", "codes", "on")} == {
+        "cls": "float16",
+        "tokens": "float16",
+        "codes": "uint8",
+        "on": "bool",
+    }
+    assert whole["tokens"].shape == (n, 64, 16)
+    assert whole["objects"].shape == (n, 3)
+    assert isinstance(whole["tokens"], np.memmap)
+    calls = 0
+
+    def fails(pixels: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        nonlocal calls
+        calls += 1
+        if calls == 2:
+            raise KeyboardInterrupt
+        return net(pixels)
+
+    fails.patch = net.patch  # type: ignore[attr-defined]
+    with pytest.raises(KeyboardInterrupt):
+        fill(tmp_path / "stopped", fails, BIG, prior, 3, n, about)
+    stopped = fill(tmp_path / "stopped", net, BIG, prior, 3, n, about)
+    for name, x in whole.items():
+        assert np.array_equal(x, stopped[name]), name
+    for row, code in zip(whole["objects"][:, :2], whole["codes"], strict=True):
+        assert sorted(row) == np.flatnonzero(code).tolist()
+    with pytest.raises(ValueError, match="another network"):
+        fill(tmp_path / "stopped", net, BIG, prior, 3, n, {"model": "other"})
+
+
+def test_the_full_command_runs_on_a_local_folder(folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    arguments = ["--scale", "full", "--sweep", "occlusion", "--model", str(folder), "--side", "64"]
+    arguments += ["--pictures", "150", "--epochs", "1", "--out", str(tmp_path)]
+    vision.main(arguments)
+    label = f"vision-occlusion-{folder.name}-64"
+    configs = [replace(c, pictures=150, epochs=1) for c in vision.full_configurations("occlusion", str(folder), 64)]
+    runs = load(tmp_path / f"{label}.json", configs)
+    assert "6 runs" in capsys.readouterr().out
+    assert [run["config"]["world"]["step"] for run in runs] == [8, 7, 6, 5, 4, 3]
+    assert "mass" in runs[0]["result"]["penultimate attention"]
+    vision.main(arguments)  # all is kept: the second call only reads
+    assert load(tmp_path / f"{label}.json", configs) == runs
+
+
+def test_published_scenes_at_full_scale() -> None:
+    (base,) = vision.full_configurations("ladder", "vit_large_patch14_dinov2.lvd142m", 224)
+    assert base == vision.Full("vit_large_patch14_dinov2.lvd142m")
+    assert base.prior().entropy_given_features == pytest.approx(32.9079, abs=5e-5)
+    complex_ = vision.full_configurations("complexity", "any", 224)
+    published = [4, 9, 16, 24.92, 34.31, 42.45]  # H(O) of n × n with at most min(16, n²) objects
+    assert [run.prior().entropy for run in complex_] == pytest.approx(published, abs=0.005)
+    for run in complex_ + vision.full_configurations("occlusion", "any", 336):
+        assert draw(run.world, run.prior().sample(2, generator(0)), generator(0)).pixels.shape[-1] in (224, 336)
+
+
+# Stored runs
+
+
+@pytest.mark.parametrize("name", vision.SWEEPS)
+def test_stored_sweeps_are_those_of_the_configurations(name: str) -> None:
+    runs = load(STORED / f"vision-{name}.json", vision.configurations(name))
+    for run in runs:
+        assert run["provenance"]["commit"] != "unknown"
+        for row in run["result"].values():
+            if isinstance(row, dict):
+                low, value, high = (row["objects"][i] for i in (1, 0, 2))
+                assert low <= value <= high
+
+
+def test_scores_over_seeds() -> None:
+    runs = [{"result": {"cls linear": {"objects": [1.0, 0.5, 1.5], "error_reduction": 0.25}}}] * 2
+    assert vision.over_seeds(runs, "cls linear", "objects") == [1.0, 1.0]
+    assert vision.over_seeds(runs, "cls linear", "error_reduction") == [0.25, 0.25]
+
+
+@pytest.mark.parametrize(
+    ("call", "names"),
+    [
+        (lambda: Encoder("dino"), "objective = 'dino'"),
+        (lambda: Encoder(patch=5), "patches of 5"),
+        (lambda: Encoder(layers=0), "layers = 0"),
+        (lambda: Encoder(width=30, heads=4), "width = 30"),
+        (lambda: Encoder(batch=1), "batch = 1"),
+        (lambda: Encoder(objects=17), "objects = 17"),
+        (lambda: Run(pictures=10), "pictures = 10"),
+        (lambda: Run(rows=(("cls", "cubic"),)), "'cubic'"),
+        (lambda: vision.configurations("all"), "no sweep 'all'"),
+        (lambda: vision.full_configurations("all", "x", 224), "no sweep 'all'"),
+        (lambda: vision.over_seeds([{"result": {"cls linear": {}}}], "cls linear", "mass"), "no 'mass' of 'cls linear'"),
+        (lambda: Pretrained("no_such_model", 64), "no model 'no_such_model'"),
+        (lambda: opened(Path("/nowhere")), "no stored tokens"),
+    ],
+)
+def test_bad_input_is_named(call, names: str) -> None:
+    with pytest.raises(ValueError, match=names):
+        call()
+
+
+def test_a_folder_that_does_not_fit_is_named(folder: Path, tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="takes pictures of 64 pixels, the scenes have 32"):
+        Pretrained(str(folder), 32)
+    with pytest.raises(ValueError, match="no description of a timm model"):
+        Pretrained(str(tmp_path), 64)
+    config = json.loads((folder / "config.json").read_text())
+    config["model_args"]["embed_dim"] = 24
+    (tmp_path / "config.json").write_text(json.dumps(config))
+    with pytest.raises(ValueError, match="no safetensors file"):
+        Pretrained(str(tmp_path), 64)
+    (tmp_path / "model.safetensors").write_bytes((folder / "model.safetensors").read_bytes())
+    with pytest.raises(ValueError, match="tensors differ"):
+        Pretrained(str(tmp_path), 64)
+
+
+def test_full_and_model_go_together(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    for arguments in (["--scale", "full"], ["--model", "x"]):
+        with pytest.raises(SystemExit):
+            vision.main([*arguments, "--out", str(tmp_path)])
+        assert "needs --model" in capsys.readouterr().err
