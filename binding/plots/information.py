@@ -157,9 +157,10 @@ def explorer(code: str, noise: float) -> str:
 
 def _bell(centre: float, noise: float, color: str, dash: str) -> str:
     """A normal density of this width around the centre, one unit of length being 120 px."""
-    z = np.linspace(-1.9, 1.9, 77)
+    z = np.clip(centre + noise * np.linspace(-4, 4, 61), -1.9, 1.9)
+    z = np.concatenate([[-1.9], z, [1.9]])
     y = 110 - 95 * np.exp(-((z - centre) ** 2) / (2 * noise**2))
-    points = "L".join(f"{230 + 120 * x:.0f} {h:.1f}" for x, h in zip(z, y, strict=True))
+    points = "L".join(f"{230 + 120 * x:.1f} {h:.1f}" for x, h in zip(z, y, strict=True))
     return f"<path d='M{points}' stroke='{color}' fill='none' stroke-dasharray='{dash}'/>"
 
 
