@@ -21,7 +21,7 @@ from torch.nn.functional import one_hot
 
 from binding.numerics import gaussian, generator
 from binding.runs import store, sweep
-from binding.scene_bank import Bank, binding_share, draw_split, draw_targets, hits, nearest, presences, swap_choice
+from binding.scene_bank import Bank, binding_share, draw_split, draw_targets, hits, nearest, presences, swap_choice, swap_r2
 from binding.structure import Fit, additive, product, r2
 
 Predict: TypeAlias = Callable[[Tensor], Tensor]
@@ -231,7 +231,8 @@ def decomposition(bank: Bank, x: Tensor, seed: int = 0, *, ordered: bool = True)
     """How well scenes are sums, on a fifth of all pairs of objects that no fit has seen, and what an edit does to those scenes.
 
     R² of four sums: objects by averages, by averages a place, by least squares; concepts by least squares. How often the sum of
-    objects is nearest to its own scene; the :func:`interventions`; and the :func:`binding_share` of all scenes.
+    objects is nearest to its own scene; the :func:`interventions`; the :func:`binding_share` of all scenes, and how much of their
+    pairing the sum of objects carries.
     """
     pair = torch.minimum(*bank.objects.T) * bank.M * bank.K + bank.objects.amax(dim=1)
     names, index = pair.unique(return_inverse=True)
@@ -248,6 +249,7 @@ def decomposition(bank: Bank, x: Tensor, seed: int = 0, *, ordered: bool = True)
         "r2_concepts": r2(concepts, bank.slots[test], x[test]),
         "retrieval": hits(bank, nearest(objects.predict(bank.objects[test]), x), rows, ordered=ordered),
         "binding_share": binding_share(bank, x),
+        "carried": swap_r2(bank, x, objects.predict(bank.objects), test & test[bank.swap]),
     }
     edits = interventions(bank, x, objects, rows, seed, ordered=ordered)
     return found | {f"replace_{name}": value for name, value in edits.items()}

@@ -104,6 +104,18 @@ def binding_share(bank: Bank, x: Tensor) -> float:
     return float((free - free[bank.swap]).square().sum()) / 4 / total
 
 
+def swap_r2(bank: Bank, x: Tensor, guess: Tensor, rows: Tensor) -> float:
+    """1 − Σ ‖δ − δ'‖² / Σ ‖δ‖² with δ = (x̄(s) − x̄(σs))/2, over ``rows`` (n): the share of the pairing that a guess carries.
+
+    0 for any sum over concepts, since its δ' is zero. Raises ``ValueError`` if no selected scene differs from its swap.
+    """
+    free, guessed = bank.order_free(x), bank.order_free(guess)
+    δ, found = ((y - y[bank.swap])[rows] / 2 for y in (free, guessed))
+    if not float(δ.square().sum()) > 0:
+        raise ValueError("no selected scene differs from its swap, so there is no pairing to carry")
+    return 1 - float((δ - found).square().sum() / δ.square().sum())
+
+
 def swap_choice(bank: Bank, x: Tensor, guess: Tensor, rows: Tensor) -> float:
     """How often guessed scenes are nearer to their own true embedding than to that of their swap; a tie counts one half.
 

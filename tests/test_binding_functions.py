@@ -1,0 +1,368 @@
+"""Banks, edits and readers: exact on embeddings that are sums, at chance where a theorem says so, and nothing held out leaks."""
+
+from fractions import Fraction
+from itertools import product as grid
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from binding.binding_functions import (
+    COVERAGES,
+    PREDICTORS,
+    averages,
+    classical_mds,
+    complexity,
+    configurations,
+    decomposition,
+    interventions,
+    network,
+    predictor,
+    reader,
+    recognised,
+    removals,
+    replaced,
+)
+from binding.codes import leakage
+from binding.numerics import gaussian, generator
+from binding.scene_bank import (
+    Bank,
+    binding_share,
+    draw_split,
+    draw_targets,
+    hits,
+    nearest,
+    presence,
+    swap_choice,
+    swap_r2,
+)
+from binding.structure import Fit, additive, atom_codes, product, r2, swap_margins
+
+seeds = st.integers(0, 10**6)
+sides = st.integers(3, 5)
+ROUNDING = 1e-9
+"""Of sums of some hundred float64 numbers of size ten; a wrong row or sign moves results by 0.01 or more."""
+few = settings(deadline=None, max_examples=12)
+
+
+def object_sums(bank: Bank, N: int, draws: torch.Generator, *, ordered: bool = True) -> torch.Tensor:
+    """Embeddings that are sums of one vector an object, with a table for each place or one for both."""
+    tables = gaussian((2, bank.M * bank.K, N), draws)
+    second = tables[1] if ordered else tables[0]
+    return tables[0][bank.objects[:, 0]] + second[bank.objects[:, 1]]
+
+
+@given(sides, sides)
+@settings(deadline=None, max_examples=9)
+def test_a_bank_holds_each_scene_its_swap_and_its_order_once(M: int, K: int) -> None:
+    bank = Bank(M, K)
+    rows = [tuple(row) for row in bank.slots.tolist()]
+    assert len(set(rows)) == len(rows) == M * (M - 1) * K * (K - 1)
+    assert [rows[i] for i in bank.swap.tolist()] == [(o, b, p, a) for o, a, p, b in rows]
+    assert [rows[i] for i in bank.reorder.tolist()] == [(p, b, o, a) for o, a, p, b in rows]
+    assert bank.objects.tolist() == [[K * o + a, K * p + b] for o, a, p, b in rows]
+    assert torch.equal(bank.row(bank.slots), torch.arange(len(rows)))
+
+
+def test_captions_say_the_scene() -> None:
+    bank = Bank(8, 8)
+    texts = bank.captions()
+    row = bank.row(torch.tensor([[4, 0, 0, 1]]))
+    assert texts[row] == "a red car and a blue dog"
+    assert texts[bank.swap[row]] == "a blue car and a red dog"
+    assert texts[bank.reorder[row]] == "a blue dog and a red car"
+    assert len(set(texts)) == len(texts) == 3136
+
+
+@few
+@given(seeds, sides)
+def test_averages_are_the_best_sum_where_the_design_is_a_full_grid(seed: int, M: int) -> None:
+    """Oracle: conditional means. On a bank they are not the best sum, since partners are not evenly spread over objects."""
+    draws = generator(seed)
+    bank = Bank(M, 3)
+    x = object_sums(bank, 4, draws)
+    every = torch.ones(len(x), dtype=torch.bool)
+    fit = averages(bank, x, every)
+    for place in (0, 1):
+        means = [x[bank.objects[:, place] == o].mean(dim=0) - x.mean(dim=0) for o in range(bank.M * bank.K)]
+        assert float((fit.sums[place] - torch.stack(means)).abs().max()) < ROUNDING
+    best = additive(bank.objects, x)
+    assert r2(best, bank.objects, x) == pytest.approx(1, abs=ROUNDING)
+    assert r2(fit, bank.objects, x) < 1 - 1e-6
+    plain = averages(bank, x, every, position=False)
+    assert plain.sums[0] == pytest.approx((fit.sums[0] + fit.sums[1]) / 2, abs=ROUNDING)
+
+
+@few
+@given(seeds, sides)
+def test_a_replacement_is_exact_on_sums_of_objects_and_only_there(seed: int, M: int) -> None:
+    draws = generator(seed)
+    bank = Bank(M, 4)
+    rows = torch.randperm(len(bank.slots), generator=draws)[:40]
+    target = draw_targets(bank, rows, "object", draws)
+    x = object_sums(bank, 6, draws)
+    for place in (0, 1):
+        goal = target if place == 0 else draw_targets(bank, rows, "object", draws, place=1)
+        edited = replaced(bank, x, additive(bank.objects, x), rows, bank.objects[goal, place], place=place)
+        assert float((edited - x[goal]).abs().max()) < 1e-7
+    crossed = x + gaussian(x.shape, draws)
+    edited = replaced(bank, crossed, additive(bank.objects, crossed), rows, bank.objects[target, 0])
+    assert float((edited - crossed[target]).norm(dim=1).min()) > 1e-3
+
+
+@few
+@given(seeds, st.integers(2, 6), st.integers(2, 6), st.integers(1, 4))
+def test_the_error_of_a_replacement_is_what_the_sum_leaves_out(seed: int, n: int, m: int, N: int) -> None:
+    """On a full grid of n first and m second objects the mean ‖error‖² of a replacement is 2n/(n − 1) mean ‖residual‖²."""
+    x = gaussian((n, m, N), generator(seed))
+    slots = torch.tensor(list(grid(range(n), range(m))))
+    fit = additive(slots, x.reshape(n * m, N))
+    left = (x.reshape(n * m, N) - fit.predict(slots)).reshape(n, m, N)
+    u = fit.sums[0]
+    errors = [(x[o] - u[o] + u[p] - x[p]).square().sum(dim=1).mean() for o, p in grid(range(n), repeat=2) if o != p]
+    assert float(torch.stack(errors).mean()) == pytest.approx(
+        2 * n / (n - 1) * float(left.square().sum(dim=2).mean()), rel=1e-9, abs=1e-12
+    )
+
+
+@few
+@given(seeds, sides)
+def test_no_sum_over_concepts_chooses_between_a_scene_and_its_swap(seed: int, M: int) -> None:
+    draws = generator(seed)
+    bank = Bank(M, 4)
+    x = gaussian((len(bank.slots), 7), draws)
+    every = torch.ones(len(x), dtype=torch.bool)
+    for shared in (None, (0, 1, 0, 1)):
+        guess = additive(bank.slots, x, shared=shared).predict(bank.slots)
+        assert swap_choice(bank, x, guess, every) == 0.5
+        assert swap_r2(bank, x, guess, every) == pytest.approx(0, abs=ROUNDING)
+    free = bank.order_free(x)
+    best = r2(additive(bank.slots, free), bank.slots, free)
+    assert best <= 1 - binding_share(bank, x) + ROUNDING
+    assert swap_choice(bank, x, x, every) == 1 and swap_r2(bank, x, x, every) == 1
+    assert swap_choice(bank, x, x[bank.swap], every) == 0
+
+
+def test_one_order_alone_can_be_right_three_times_in_four() -> None:
+    """Tables of its own for each place: over a scene, its swap and their orders the margins cancel, the number right need not."""
+    draws = generator(0)
+    shares, sums = set(), []
+    for _ in range(2000):
+        u = gaussian((4, 2, 3), draws)  # a table a slot, two values each
+        query = gaussian((2, 2, 3), draws)
+        scenes = torch.tensor([[0, 0, 1, 1], [1, 1, 0, 0], [0, 1, 1, 0], [1, 0, 0, 1]])
+        f = sum(u[s][scenes[:, s]] for s in range(4))
+        margin = swap_margins(torch.einsum("sn,oan->soa", f, query), scenes)
+        sums.append(float(margin.sum()))
+        shares.add(Fraction(int((margin > 0).sum()), 4))
+    assert np.abs(sums).max() < ROUNDING
+    assert shares == {Fraction(1, 4), Fraction(1, 2), Fraction(3, 4)}
+
+
+@few
+@given(seeds, sides)
+def test_the_binding_share_of_a_sum_of_objects_is_the_interaction_of_its_codes(seed: int, M: int) -> None:
+    """β = κ / Σ‖x̄ − mean‖² per scene, with κ from the leakages of the codes chapter: two ways to one number."""
+    draws = generator(seed)
+    bank = Bank(M, 4)
+    x = object_sums(bank, 5, draws, ordered=False)
+    z = torch.zeros(bank.M * bank.K, 5, dtype=torch.float64)
+    z[bank.objects[:, 0]] = additive(bank.objects, x, shared=(0, 0)).sums[0][bank.objects[:, 0]]
+    variance = float((x - x.mean(dim=0)).square().sum(dim=1).mean())
+    κ = leakage(z.reshape(bank.M, bank.K, 5)).interaction
+    assert binding_share(bank, x) == pytest.approx(κ / variance, rel=1e-7)
+
+
+@few
+@given(seeds)
+def test_a_product_for_each_object_is_a_hadamard_code(seed: int) -> None:
+    draws = generator(seed)
+    bank = Bank(4, 3)
+    x = gaussian((len(bank.slots), 6), draws)
+    fit = product(bank.slots, x, "per_object", rank=3, steps=4, seed=seed % 100)
+    o, a, p, b = bank.slots.T
+    codes = [atom_codes(fit, i) for i in (0, 1)]
+    assert float((fit.predict(bank.slots) - fit.mean - codes[0][o, a] - codes[1][p, b]).abs().max()) < ROUNDING
+    bare = additive(bank.slots, x)
+    assert leakage(atom_codes(bare)).interaction == pytest.approx(0, abs=ROUNDING)
+
+
+def test_edits_find_the_right_scene_among_all_and_controls_do_not() -> None:
+    """Sums of random object vectors in 64 dimensions: distinct scenes lie far apart, so exact edits are found. A control that
+    hits 12 of 200 targets among 400 scenes has probability below 1e-9 (binomial)."""
+    draws = generator(4)
+    bank = Bank(5, 5)
+    x = object_sums(bank, 64, draws)
+    rows = torch.randperm(len(x), generator=draws)[:200]
+    found = interventions(bank, x, additive(bank.objects, x), rows)
+    assert found["object"] == 1 and found["none"] == 0 and found["permuted"] < 0.06
+    assert torch.equal(nearest(3 * x[rows], x), rows)
+    assert hits(bank, bank.reorder[rows], rows) == 0 and hits(bank, bank.reorder[rows], rows, ordered=False) == 1
+
+
+@pytest.mark.parametrize("what", ["object", "first", "second"])
+@pytest.mark.parametrize("place", [0, 1])
+def test_targets_change_what_they_say_to_values_that_are_new(what: str, place: int) -> None:
+    bank = Bank(5, 4)
+    rows = torch.arange(len(bank.slots))
+    old, new = bank.slots, bank.slots[draw_targets(bank, rows, what, generator(1), place=place)]
+    changed = {"object": {0, 1}, "first": {0}, "second": {1}}[what]
+    for column in range(4):
+        moved = column // 2 == place and column % 2 in changed
+        assert torch.equal(new[:, column] != old[:, column], torch.full((len(rows),), moved))
+        if moved:
+            assert (new[:, [column]] != old[:, [column % 2, column % 2 + 2]]).all()
+
+
+def test_removing_a_vector_removes_what_it_names() -> None:
+    """One orthogonal direction for each noun, adjective and object, and a little noise, so that nothing ties."""
+    bank = Bank(4, 4)
+    directions = torch.linalg.qr(gaussian((24, 24), generator(0))).Q
+    x = sum(
+        directions[base + index]
+        for base, index in (
+            (0, bank.slots[:, 0]), (0, bank.slots[:, 2]), (4, bank.slots[:, 1]), (4, bank.slots[:, 3]),
+            (8, bank.objects[:, 0]), (8, bank.objects[:, 1]),
+        )
+    )  # fmt: skip
+    rows = torch.randperm(len(x), generator=generator(3))[:40]
+    found = removals(bank, x + 0.05 * gaussian(x.shape, generator(1)), rows)
+    assert found["original"] == (1, 1)
+    assert found["other concept"] == (1, 1) and found["other object"] == (1, 1)
+    assert found["concept"][0] < 0.6 and found["concept"][1] == 1
+    assert found["object"][0] < 0.6 and found["object"][1] < 0.2
+
+
+@few
+@given(seeds)
+def test_readers_are_ridge_regression(seed: int) -> None:
+    """Oracle: least squares on rows extended by √λ 1."""
+    draws = generator(seed)
+    x, y = gaussian((30, 4), draws), presence(torch.randint(0, 5, (30, 2), generator=draws), 5)
+    read = reader(x, y, ridge=0.1)
+    centred, aim = x - x.mean(dim=0), y.double() - y.double().mean(dim=0)
+    λ = 0.1 * float((centred.T @ centred).diagonal().mean())
+    rows = np.vstack([centred, np.sqrt(λ) * np.eye(4)])
+    W = np.linalg.lstsq(rows, np.vstack([aim, np.zeros((4, 5))]), rcond=None)[0]
+    assert np.abs(read.weight.numpy() - W).max() < ROUNDING
+    assert float((read(x) - (centred @ torch.tensor(W) + y.double().mean(dim=0))).abs().max()) < ROUNDING
+
+
+def test_recognition_is_strict() -> None:
+    present = torch.tensor([[True, True, False, False]])
+    for scores, right in (([3.0, 2.0, 1.0, 0.0], True), ([3.0, 1.0, 1.0, 0.0], False), ([3.0, 0.5, 1.0, 0.0], False)):
+        assert bool(recognised(torch.tensor([scores]), present)) == right
+
+
+@given(seeds, st.sampled_from(COVERAGES))
+@settings(deadline=None, max_examples=25)
+def test_splits_show_their_share_every_value_and_never_all_of_a_rectangle(seed: int, coverage: float) -> None:
+    bank = Bank(8, 8)
+    shown = draw_split(bank, coverage, generator(seed))
+    table = shown.reshape(8, 8)
+    assert int(shown.sum()) == round(64 * coverage) and table.any(dim=0).all() and table.any(dim=1).all()
+    test = (~shown[bank.objects]).all(dim=1)
+    assert (test & test[bank.swap]).any()
+
+
+@pytest.mark.parametrize("name", PREDICTORS)
+def test_no_scene_of_an_object_that_is_not_shown_reaches_a_fit(name: str) -> None:
+    """Poison: embeddings of all other scenes are made NaN, which would spread through any fit that saw one."""
+    bank = Bank(4, 4)
+    shown = draw_split(bank, 0.6, generator(3))[bank.objects].all(dim=1)
+    x = gaussian((len(bank.slots), 5), generator(0))
+    clean = predictor(name, bank, x, shown, 0)(bank.slots)
+    poisoned = torch.where(shown[:, None], x, torch.full_like(x, float("nan")))
+    assert torch.equal(predictor(name, bank, poisoned, shown, 0)(bank.slots), clean)
+
+
+def test_complexity_tells_a_product_from_noise() -> None:
+    """Scenes whose pairing is a product of concept tables: on most splits the product predicts it for objects not shown.
+    With a random vector an object nothing can: swap choices are fair coins, and each of 12 splits has a rectangle of its own, so
+    that all of them fall alike with probability below 2⁻¹¹ for other seeds than these."""
+    draws = generator(8)
+    bank = Bank(8, 8)
+    tables, W = 1 + 0.5 * gaussian((2, 8, 4), draws), gaussian((4, 24), draws)
+    o, a, p, b = bank.slots.T
+    bound = (tables[0][o] * tables[1][a] + tables[0][p] * tables[1][b]) @ W
+    random = object_sums(bank, 24, draws, ordered=False)
+    names = ("additive", "per_object")
+    good = [complexity(bank, bound, 0.8, seed, names) for seed in range(4)]
+    bad = [complexity(bank, random, 0.8, seed, names) for seed in range(12)]
+    assert all(found["true"]["r2"] == 1 and found["true"]["swap"] == 1 for found in good + bad)
+    assert all(found["additive"]["swap"] == 0.5 for found in good + bad)
+    assert all(found["per_object"]["r2"] > found["additive"]["r2"] + 0.05 for found in good)
+    assert np.mean([found["per_object"]["swap"] for found in good]) > 0.8
+    assert 0.05 < np.mean([found["per_object"]["swap"] for found in bad]) < 0.95
+
+
+def test_decomposition_of_a_sum_is_perfect_and_holds_pairs_out() -> None:
+    bank = Bank(5, 4)
+    x = object_sums(bank, 40, generator(1))
+    found = decomposition(bank, x)
+    assert found["r2_objects"] == pytest.approx(1, abs=1e-6) and found["carried"] == pytest.approx(1, abs=1e-6)
+    assert found["retrieval"] == 1 and found["replace_object"] == 1
+    assert found["r2_concepts"] < found["r2_average_position"] < found["r2_objects"]
+    noise = decomposition(bank, gaussian(x.shape, generator(2)))
+    assert noise["r2_objects"] < 0.1 and noise["retrieval"] < 0.2
+
+
+@few
+@given(seeds, st.integers(3, 9))
+def test_classical_scaling_keeps_all_distances_if_it_may(seed: int, n: int) -> None:
+    draws = generator(seed)
+    flat = gaussian((n, 2), draws)
+    x = flat @ torch.linalg.qr(gaussian((5, 5), draws)).Q[:2] + 3.0
+    assert float((torch.cdist(classical_mds(x), classical_mds(x)) - torch.cdist(flat, flat)).abs().max()) < 1e-6
+    high = gaussian((n, 6), draws)
+    assert (torch.cdist(classical_mds(high), classical_mds(high)) <= torch.cdist(high, high) + 1e-6).all()
+
+
+def test_a_network_learns_a_table_and_a_seed_repeats_it() -> None:
+    bank = Bank(4, 4)
+    x = object_sums(bank, 3, generator(1), ordered=False)
+    fits = [network(bank.slots, x, 64, seed, sizes=(4, 4, 4, 4))(bank.slots) for seed in (0, 0, 1)]
+    assert torch.equal(fits[0], fits[1]) and not torch.equal(fits[0], fits[2])
+    assert 1 - float((x - fits[0]).square().sum() / (x - x.mean(dim=0)).square().sum()) > 0.95
+
+
+def test_the_sweep_names_every_cell_once() -> None:
+    assert len(set(configurations(4))) == 3 * 4 * len(COVERAGES)
+
+
+@pytest.mark.parametrize(
+    ("call", "words"),
+    [
+        (lambda b, x: Bank(1, 3), "need two values"),
+        (lambda b, x: b.row(torch.tensor([[0, 0, 0, 1]])), "repeats a value"),
+        (lambda b, x: b.captions(("dog",), ("red",)), "1 nouns"),
+        (lambda b, x: b.embeddings(x[1:]), "one row a scene"),
+        (lambda b, x: averages(b, x, torch.zeros(len(x), dtype=torch.bool)), "no scene"),
+        (lambda b, x: binding_share(b, 0 * x), "one embedding"),
+        (lambda b, x: swap_r2(b, 0 * x, x, torch.ones(len(x), dtype=torch.bool)), "no pairing to carry"),
+        (lambda b, x: swap_choice(b, x, x, torch.zeros(len(x), dtype=torch.bool)), "no scene"),
+        (lambda b, x: draw_targets(b, torch.arange(3), "colour", generator(0)), "what is 'colour'"),
+        (lambda b, x: draw_targets(Bank(2, 2), torch.arange(1), "first", generator(0)), "no third one"),
+        (lambda b, x: draw_split(b, 0.95, generator(0)), "shows 9 of 9"),
+        (lambda b, x: predictor("forest", b, x, torch.ones(len(x), dtype=torch.bool), 0), "predictor 'forest'"),
+        (lambda b, x: network(b.slots, x, 0, 0, sizes=(3,) * 4), "hidden = 0"),
+        (lambda b, x: reader(x, x > 0, ridge=0), "ridge = 0"),
+        (lambda b, x: classical_mds(x[:3], 3), "2 dimensions"),
+        (lambda b, x: type(configurations()[0])("clip", 0.5), "encoder = 'clip'"),
+    ],
+)
+def test_bad_input_is_named(call, words: str) -> None:
+    bank = Bank(3, 3)
+    with pytest.raises(ValueError, match=words):
+        call(bank, gaussian((len(bank.slots), 2), generator(0)))
+
+
+def test_fits_of_averages_predict_with_the_mean() -> None:
+    bank = Bank(3, 3)
+    x = gaussian((len(bank.slots), 2), generator(0))
+    fit = averages(bank, x, torch.ones(len(x), dtype=torch.bool), position=False)
+    assert isinstance(fit, Fit)
+    o, p = bank.objects.T
+    assert float((fit.predict(bank.objects) - fit.mean - fit.sums[0][o] - fit.sums[0][p]).abs().max()) < ROUNDING
