@@ -45,6 +45,8 @@ PICTURES_SEED, DEMO_SEED = 500_000, 2026
 """Seed of the probed pictures less that of the encoder; seed of the one scene whose attention is shown."""
 STEPS = (8, 6, 4, 3, 2)
 """Pixels between places in the occlusion sweep; below 8, objects cover each other."""
+BESIDE = World(size=5, step=6)
+"""The control of the occlusion sweep: places that no longer fit the patches, with objects so small that none covers another."""
 SIDES = (3, 4, 5, 6, 7)
 """Colours, and shapes, in the complexity sweep."""
 
@@ -83,10 +85,11 @@ def configurations(name: str) -> list[Run]:
         return [Run(e, rows + CONTROLS if e.objective == "untrained" else rows, maps=e.seed == 0) for e in encoders]
     short: dict[str, Any] = {"rows": SHORT, "pictures": 6000, "epochs": 20}
     if name == "occlusion":
-        return [Run(Encoder(seed=seed, world=World(step=step)), **short) for seed in range(3) for step in STEPS]
+        worlds = [World(step=step) for step in STEPS] + [BESIDE]
+        return [Run(Encoder(seed=seed, world=world), **short) for seed in range(3) for world in worlds]
     if name == "complexity":
-        worlds = [(World(colours=n, shapes=n), min(16, n * n)) for n in SIDES]
-        return [Run(Encoder(seed=seed, world=w, objects=m, at_most=True), **short) for seed in range(3) for w, m in worlds]
+        grids = [(World(colours=n, shapes=n), min(16, n * n)) for n in SIDES]
+        return [Run(Encoder(seed=seed, world=w, objects=m, at_most=True), **short) for seed in range(3) for w, m in grids]
     raise ValueError(f"no sweep {name!r}; choose {', '.join(SWEEPS)}")
 
 
