@@ -46,7 +46,27 @@ def _parser() -> argparse.ArgumentParser:
     _contrast_rate_parser(commands)
     _sugarcrepe_parser(commands)
     _audit_parser(commands)
+    _decompose_parser(commands)
     return parser
+
+
+def _decompose_parser(commands: Any) -> None:
+    parser = commands.add_parser(
+        "decompose",
+        help="measure how far scene embeddings are sums of objects, and what of the pairing it carries",
+        description="Embeds 3,136 captions of two objects and prints how well sums of object and concept vectors fit, what edits"
+        " of them retrieve, and, with --coverage, what small models predict of scenes of objects that were not shown. MODEL is"
+        " what 'binding audit' takes; an .npz file may hold the embeddings of pictures under the captions that --captions writes.",
+    )
+    parser.set_defaults(run=_decompose)
+    what = parser.add_mutually_exclusive_group(required=True)
+    what.add_argument("model", nargs="?", metavar="MODEL", help="the encoder")
+    what.add_argument("--captions", type=Path, metavar="FILE", help="only write the captions, one a line (.txt)")
+    parser.add_argument("--coverage", type=float, help="share of the 64 objects that small models are fitted on, for example 0.7")
+    parser.add_argument("--seed", type=int, default=0, help="of the split (default 0)")
+    parser.add_argument("--any-order", action="store_true", help="count both orders of a scene as right: for pictures")
+    parser.add_argument("--json", action="store_true", help="print the results as JSON")
+    parser.add_argument("--force", action="store_true", help="let --captions replace a file")
 
 
 def _audit_parser(commands: Any) -> None:
@@ -240,6 +260,37 @@ def _audit(arguments: argparse.Namespace) -> int:
         position(ax, report)
         write_text(arguments.picture, svg(fig))
     print(text if arguments.json else table(report))
+    return 0
+
+
+def _decompose(arguments: argparse.Namespace) -> int:
+    """The decomposition of one encoder, and the predictions of small models if a coverage is given."""
+    from binding.scene_bank import Bank, draw_split
+
+    bank = Bank(8, 8)
+    if arguments.captions is not None:
+        _check_out(arguments.captions, arguments.force, option="--captions", ending=".txt")
+        from binding.files import write_text
+
+        write_text(arguments.captions, "\n".join(bank.captions()))
+        print(f"{len(bank.slots)} captions written; embed them and keep both as an .npz file with captions and embeddings")
+        return 0
+    from binding.binding_functions import complexity, decomposition
+    from binding.models import load
+    from binding.numerics import generator
+
+    if arguments.coverage is not None:
+        draw_split(bank, arguments.coverage, generator(arguments.seed))  # refuses a bad one before a model is loaded
+    x = bank.embeddings(load(arguments.model, progress=sys.stderr.isatty())(bank.captions()))
+    found: dict[str, Any] = {"decomposition": decomposition(bank, x, arguments.seed, ordered=not arguments.any_order)}
+    if arguments.coverage is not None:
+        found["predicted"] = complexity(bank, x, arguments.coverage, arguments.seed)
+    if arguments.json:
+        print(json.dumps({"model": arguments.model, **found}, ensure_ascii=False))
+        return 0
+    print("\n".join(f"{name:22}{value:8.3f}" for name, value in found["decomposition"].items()))
+    for name, row in found.get("predicted", {}).items():
+        print(f"{name:11}" + "  ".join(f"{key} {value:6.3f}" for key, value in row.items()))
     return 0
 
 

@@ -93,7 +93,7 @@ class Bank:
 
 
 def binding_share(bank: Bank, x: Tensor) -> float:
-    """β = Σ ‖(x̄(s) − x̄(σs))/2‖² / Σ ‖x̄(s) − x̄‖², the share of order-free variance that tells scenes from their swaps.
+    """ς = Σ ‖(x̄(s) − x̄(σs))/2‖² / Σ ‖x̄(s) − x̄‖², the share of order-free variance that tells scenes from their swaps.
 
     Raises ``ValueError`` if all scenes have one embedding.
     """

@@ -1,5 +1,6 @@
 """Banks, edits and readers: exact on embeddings that are sums, at chance where a theorem says so, and nothing held out leaks."""
 
+import json
 from fractions import Fraction
 from itertools import product as grid
 
@@ -25,6 +26,7 @@ from binding.binding_functions import (
     removals,
     replaced,
 )
+from binding.cli import main
 from binding.codes import leakage
 from binding.numerics import gaussian, generator
 from binding.scene_bank import (
@@ -164,7 +166,7 @@ def test_one_order_alone_can_be_right_three_times_in_four() -> None:
 @few
 @given(seeds, sides)
 def test_the_binding_share_of_a_sum_of_objects_is_the_interaction_of_its_codes(seed: int, M: int) -> None:
-    """β = κ / Σ‖x̄ − mean‖² per scene, with κ from the leakages of the codes chapter: two ways to one number."""
+    """ς = κ / Σ‖x̄ − mean‖² per scene, with κ from the leakages of the codes chapter: two ways to one number."""
     draws = generator(seed)
     bank = Bank(M, 4)
     x = object_sums(bank, 5, draws, ordered=False)
@@ -366,3 +368,18 @@ def test_fits_of_averages_predict_with_the_mean() -> None:
     assert isinstance(fit, Fit)
     o, p = bank.objects.T
     assert float((fit.predict(bank.objects) - fit.mean - fit.sums[0][o] - fit.sums[0][p]).abs().max()) < ROUNDING
+
+
+def test_the_command_measures_embeddings_from_anywhere(tmp_path, capsys) -> None:
+    """Embeddings that are exact sums of objects, from a file: all that sums should do they do."""
+    bank, file = Bank(8, 8), tmp_path / "captions.txt"
+    assert main(["decompose", "--captions", str(file)]) == 0
+    texts = file.read_text(encoding="utf-8").splitlines()
+    assert texts == bank.captions()
+    np.savez(tmp_path / "x.npz", captions=texts, embeddings=object_sums(bank, 70, generator(0)).numpy())
+    capsys.readouterr()
+    assert main(["decompose", str(tmp_path / "x.npz"), "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)["decomposition"]
+    assert found["r2_objects"] > 0.9 and found["replace_object"] > 0.9 > 0.1 > found["replace_permuted"]
+    assert main(["decompose", str(tmp_path / "x.npz"), "--coverage", "0.99"]) == 2
+    assert "coverage = 0.99 shows 63 of 64" in capsys.readouterr().err
