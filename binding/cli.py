@@ -53,10 +53,10 @@ def _parser() -> argparse.ArgumentParser:
 def _decompose_parser(commands: Any) -> None:
     parser = commands.add_parser(
         "decompose",
-        help="measure how far scene embeddings are sums of objects, and what of the pairing it carries",
+        help="measure how far scene embeddings are sums of objects, and how much of the pairing they carry",
         description="Embeds 3,136 captions of two objects and prints how well sums of object and concept vectors fit, what edits"
-        " of them retrieve, and, with --coverage, what small models predict of scenes of objects that were not shown. MODEL is"
-        " what 'binding audit' takes; an .npz file may hold the embeddings of pictures under the captions that --captions writes.",
+        " of them retrieve; with --coverage also what small models predict of scenes of objects not shown. MODEL is what"
+        " 'binding audit' takes; an .npz file may hold the embeddings of pictures under the captions that --captions writes.",
     )
     parser.set_defaults(run=_decompose)
     what = parser.add_mutually_exclusive_group(required=True)
