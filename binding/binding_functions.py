@@ -290,9 +290,9 @@ def configurations(seeds: int = 4) -> list[Config]:
 
 
 def run(config: Config) -> dict[str, Any]:
-    """The :func:`complexity` of one cell, rounded to four digits."""
-    bank = Bank(8, 8)
-    found = complexity(bank, embedded(config.encoder, config.seed), config.coverage, config.seed)
+    """The :func:`decomposition` of the encoder and the :func:`complexity` of one cell, rounded to four digits."""
+    bank, x = Bank(8, 8), embedded(config.encoder, config.seed)
+    found = {"decomposition": decomposition(bank, x, config.seed)} | complexity(bank, x, config.coverage, config.seed)
     return {name: {key: round(value, 4) for key, value in row.items()} for name, row in found.items()}
 
 
