@@ -1,6 +1,7 @@
 """The small world behind the pictures of binding information: its codes, its bits, and alternative texts that tell them."""
 
 import re
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -59,6 +60,16 @@ def test_bits_lie_between_what_margins_promise_and_spread_allows(noise: float) -
         assert abs(kept.binding - exact) <= 6 * kept.errors[2] + 1e-9
         assert both.floor(noise) - 1e-9 <= exact <= both.ceiling(noise) + 1e-9
         assert both.accuracy(noise) == 0.5 or both.margins.any()
+
+
+def test_crowding_costs_margin_and_share_and_not_bits() -> None:
+    few, more, most = (towers(k)["product"] for k in (2, 3, 4))
+    kept = [both.kept(0.3, draws=1000) for both in (few, more, most)]
+    for first, second in pairwise(kept):
+        # Ten standard errors of a fixed draw lie between the values: 0.96, 2.26, 3.5 bits and shares 0.96, 0.87, 0.76.
+        assert second.binding - first.binding > 10 * (first.errors[2] + second.errors[2])
+        assert first.beta_star - second.beta_star > 3 * second.errors[2] / second.entropy_given_features
+    assert few.margins.mean() > more.margins.mean() > most.margins.mean()
 
 
 def test_every_frame_tells_its_numbers() -> None:
