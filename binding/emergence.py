@@ -27,10 +27,8 @@ from binding.structure import KINDS as PRODUCTS
 from binding.structure import additive, gain_and_leakage, product, r2
 
 COVERAGES = (0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)
-SCORED = 2000
-"""Scenes on which an accuracy is measured."""
-READ, PROBED = 256, 3000
-"""Scenes from which leakages and status are read, and on which probes are fitted."""
+SCORED, READ, PROBED = 2000, 256, 3000
+"""Scenes on which accuracies are measured, from which leakages and status are read, and on which probes are fitted."""
 
 
 @dataclass(frozen=True)

@@ -112,6 +112,19 @@ FAULTS = [
         "test_throttle.py",
         "",
     ),
+    # Splits, floors and scores of the emergence chapter.
+    ("coverage_split.py", "free[anchors] = False", "free[anchors] = True", "test_emergence.py", "split_shows_every_value"),
+    ("coverage_split.py", "return scene - last + last.flip(-1)", "return scene", "test_emergence.py", "a_swap_undoes"),
+    ("coverage_split.py", "apart / 6 if ties", "apart / 4 if ties", "test_emergence.py", "bag_floor_by_counting"),
+    ("emergence.py", "near[torch.isin(near, part.seen)]", "near", "test_emergence.py", "never_meets"),
+    ("emergence.py", "(margin == 0).double() / 2", "(margin == 0).double()", "test_emergence.py", "counts_a_tie or exactly_half"),
+    (
+        "emergence.py",
+        "return 2 * leak.interaction / float(",
+        "return leak.interaction / float(",
+        "test_emergence.py",
+        "pooled_margin_is",
+    ),
     # A check that lets everything pass.
     (
         "claims.py",
