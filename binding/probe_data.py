@@ -60,9 +60,9 @@ class Rows:
         return out
 
     def chunks(self, index: np.ndarray, budget: int | None = None) -> Iterator[tuple[slice, Tensor]]:
-        """The rows of ``index`` piece by piece, each piece within half of the memory budget (reading needs a copy)."""
-        half = (memory_budget() if budget is None else budget) // 2
-        for piece in chunks(len(index), self.row_bytes, half):
+        """The rows of ``index`` piece by piece, each a tenth of the memory budget: sums in float64 need eight times a piece."""
+        tenth = (memory_budget() if budget is None else budget) // 10
+        for piece in chunks(len(index), self.row_bytes, tenth):
             yield piece, self.read(index[piece])
 
 

@@ -38,10 +38,13 @@ class Recipe:
     """Rows a step."""
     learning_rate: float | None = None
     """Largest step of AdamW on its one cycle; RATES[family] unless given."""
-    weight_decay: float = 1e-3
+    weight_decay: float = 1e-2
     """Of AdamW."""
     patience: int = 10
     """Stop after so many epochs without a better validation; the best weights are kept in any case."""
+    precision: str = "float32"
+    """Of the large products in training, or "bfloat16": several times faster on CPUs and GPUs that have it. Bits are always
+    measured in float32."""
     seed: int = 0
     """Of the initial weights and of the order of the rows."""
     cls: bool = False
@@ -55,6 +58,8 @@ class Recipe:
                 raise ValueError(f"{name} = {getattr(self, name)}; give 1 or more")
         if self.learning_rate is not None and not self.learning_rate > 0:
             raise ValueError(f"learning_rate = {self.learning_rate}; give a positive number")
+        if self.precision not in ("float32", "bfloat16"):
+            raise ValueError(f"precision = {self.precision!r}; choose float32 or bfloat16")
         if self.weight_decay < 0 or self.seed < 0:
             raise ValueError(f"weight_decay = {self.weight_decay} and seed = {self.seed} must be 0 or more")
 
@@ -135,8 +140,13 @@ def initial(recipe: Recipe, size: Size, generator: torch.Generator) -> dict[str,
     return found
 
 
-def logits(recipe: Recipe, size: Size, w: Weights, z: Tensor, y: Tensor, beside: Tensor | None = None) -> Tensor:
-    """Log odds of all bits, (B, K), from z of (B, D) or tokens of (B, T, D) and the bits ``y = o − ½`` of (B, K)."""
+def logits(
+    recipe: Recipe, size: Size, w: Weights, z: Tensor, y: Tensor, beside: Tensor | None = None, *, fast: bool = False
+) -> Tensor:
+    """Log odds of all bits, (B, K), from z of (B, D) or tokens of (B, T, D) and the bits ``y = o − ½`` of (B, K).
+
+    ``fast``: multiply large matrices in bfloat16 (not for attention and MADE).
+    """
     if recipe.family == "attention":
         tokens = z[:, 1:] if recipe.cls else z
         pooled = attend(w["base"], w["query"], tokens, y) @ tokens
@@ -147,7 +157,7 @@ def logits(recipe: Recipe, size: Size, w: Weights, z: Tensor, y: Tensor, beside:
         return made(w, x, y)
     if recipe.family == "deep":
         x = torch.cat([x, trunk(w, x)], dim=1)
-    return products(w, x, y, _grids(recipe, size), recipe.rank, (size.D + size.K) ** -0.5)
+    return products(w, x, y, _grids(recipe, size), recipe.rank, (size.D + size.K) ** -0.5, fast)
 
 
 def strict(K: int, like: Tensor) -> Tensor:
@@ -155,7 +165,9 @@ def strict(K: int, like: Tensor) -> Tensor:
     return torch.triu(torch.ones(K, K, dtype=like.dtype, device=like.device), 1)
 
 
-def products(w: Weights, x: Tensor, y: Tensor, grids: list[tuple[int, ...]], rank: int, scale: float) -> Tensor:
+def products(
+    w: Weights, x: Tensor, y: Tensor, grids: list[tuple[int, ...]], rank: int, scale: float, fast: bool = False
+) -> Tensor:
     """Linear part and a sum of products, ``logit_k = a_k·[x, y_<k, 1] + scale Σ_r ∏_g u_gkr·[x, y_<k, 1]``, (B, K).
 
     ``grids`` has one entry a factor: the shape over which it varies in x, with ones where it is shared. No entry: a linear
@@ -163,11 +175,11 @@ def products(w: Weights, x: Tensor, y: Tensor, grids: list[tuple[int, ...]], ran
     form shared by all bits of one row of the grid, the second by all of one column.
     """
     B, K = y.shape
-    of_y = torch.addmm(w["b"], y, w["y"] * _wide_mask(K, rank, len(grids), y))
+    of_y = _affine(w["b"], y, w["y"] * _wide_mask(K, rank, len(grids), y), fast)
     if all(math.prod(grid) == K for grid in grids):
-        linear, *forms = torch.addmm(of_y, x, w["z"]).split([K, *[K * rank] * len(grids)], dim=1)
+        linear, *forms = _affine(of_y, x, w["z"], fast).split([K, *[K * rank] * len(grids)], dim=1)
         return _sum_of_products(linear, [form.reshape(B, K, rank) for form in forms], scale)
-    linear, *shared = (x @ w["z"]).split([K, *(math.prod(grid) * rank for grid in grids)], dim=1)
+    linear, *shared = _affine(None, x, w["z"], fast).split([K, *(math.prod(grid) * rank for grid in grids)], dim=1)
     own, *rest = of_y.split([K, *[K * rank] * len(grids)], dim=1)
     full = tuple(max(sides) for sides in zip(*grids, strict=True))
     pairs = zip(shared, rest, grids, strict=True)
@@ -212,6 +224,13 @@ def attention_readout(recipe: Recipe, size: Size, w: Weights, pooled: Tensor, y:
     of_pooled = own.split([1, r, r], dim=2)
     both = [form.reshape(B, K, r) + part for form, part in zip(forms, of_pooled[1:], strict=True)]
     return _sum_of_products(linear + of_pooled[0].squeeze(2), both, (size.D + K) ** -0.5)
+
+
+def _affine(start: Tensor | None, x: Tensor, w: Tensor, fast: bool) -> Tensor:
+    if fast:
+        found = (x.bfloat16() @ w.bfloat16()).to(x.dtype)
+        return found if start is None else found + start
+    return x @ w if start is None else torch.addmm(start, x, w)
 
 
 def _sum_of_products(linear: Tensor, forms: list[Tensor], scale: float) -> Tensor:

@@ -2,7 +2,7 @@
 
 A probe q(o | z) = ∏_k q(o_k | o_<k, z) starts from the prior's own conditionals and learns what z adds. Its code length on
 test rows bounds H(O | Z) from above, so what it saves against the prior bounds I(O; Z) from below. See ``probe_heads`` for
-the families and ``rows`` for representations larger than memory.
+the families and ``probe_data`` for representations larger than memory.
 """
 
 import json
@@ -192,7 +192,8 @@ class _Run:
             share = (done * steps + step) / (self.recipe.epochs * steps)
             self.optimiser.param_groups[0]["lr"] = one_cycle(share, self.recipe.rate)
             self.optimiser.zero_grad()
-            loss = _nats(logits(self.recipe, self.size, self.weights, x, o - 0.5, beside), o, anchor)
+            logit = logits(self.recipe, self.size, self.weights, x, o - 0.5, beside, fast=self.recipe.precision == "bfloat16")
+            loss = _nats(logit, o, anchor)
             loss.mean().backward()
             self.optimiser.step()
             total += loss.detach().sum().to(total.device)
