@@ -114,7 +114,7 @@ FAULTS = [
     ),
     # Splits, floors and scores of the emergence chapter.
     ("coverage_split.py", "free[anchors] = False", "free[anchors] = True", "test_emergence.py", "split_shows_every_value"),
-    ("coverage_split.py", "return scene - last + last.flip(-1)", "return scene", "test_emergence.py", "a_swap_undoes"),
+    ("coverage_split.py", "return scene - last + last.flip(-1)", "return scene", "test_emergence.py", "swap_exchanges_last"),
     ("coverage_split.py", "apart / 6 if ties", "apart / 4 if ties", "test_emergence.py", "bag_floor_by_counting"),
     ("emergence.py", "near[torch.isin(near, part.seen)]", "near", "test_emergence.py", "never_meets"),
     ("emergence.py", "(margin == 0).double() / 2", "(margin == 0).double()", "test_emergence.py", "counts_a_tie or exactly_half"),
@@ -125,6 +125,26 @@ FAULTS = [
         "test_emergence.py",
         "pooled_margin_is",
     ),
+    # Pictures, the small transformer and what is read from it.
+    (
+        "colourshape.py",
+        "objects[:, slot].clamp(min=0) % world.shapes",
+        "objects[:, slot].clamp(min=0) // world.shapes",
+        "test_colourshape.py",
+        "shows_its_objects",
+    ),
+    (
+        "colourshape.py",
+        ".transpose(2, 3).reshape(n, side * side",
+        ".reshape(n, side * side",
+        "test_colourshape.py",
+        "patches_count",
+    ),
+    ("pooling.py", "(1 - share) ** 2 / (T - 1)", "(1 - share) ** 2", "test_pooling.py", "root_of_t or simulation"),
+    ("vit.py", "buckets(codes) < TRAINED", "buckets(codes) >= 0", "test_vision.py", "never_tested_on"),
+    ("vit.py", "(last[:, 0], last[:, 1:].mean(1)", "(last[:, 1], last[:, 1:].mean(1)", "test_vision.py", "encodings_are"),
+    ("vision.py", "(asked * on).sum(-1)", "asked.sum(-1)", "test_vision.py", "landing_by_hand"),
+    ("activations.py", "last[:, skipped:]", "last[:, 1:]", "test_vision.py", "tokens_of_timm"),
     # A check that lets everything pass.
     (
         "claims.py",
