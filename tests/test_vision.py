@@ -2,6 +2,8 @@
 
 import json
 from dataclasses import replace
+from itertools import product
+from math import comb, factorial, log2, prod
 from pathlib import Path
 
 import numpy as np
@@ -18,6 +20,7 @@ from binding.information import Subsets
 from binding.numerics import gaussian, generator
 from binding.probes import Recipe, fit
 from binding.runs import load
+from binding.tables import count_share
 from binding.vision import Run
 from binding.vit import Encoder
 
@@ -313,6 +316,68 @@ def test_stored_sweeps_are_those_of_the_configurations(name: str) -> None:
             if isinstance(row, dict):
                 low, value, high = (row["objects"][i] for i in (1, 0, 2))
                 assert low <= value <= high
+
+
+def test_stored_sweeps_say_what_the_page_says() -> None:
+    """The claims of the page, worked out from the files once more."""
+    counts = 17.8062  # worked out in test_the_bar_of_the_counts
+    runs = load(STORED / "vision-ladder.json", vision.configurations("ladder"))
+    assert len(runs) == 12
+    for run in runs:
+        rows = run["result"]
+        best = max(rows[f"cls {family}"]["objects"][0] for family in ("linear", "shared", "quadratic", "deep"))
+        looked = rows["penultimate attention"]
+        objective = run["config"]["encoder"]["objective"]
+        if objective == "object":
+            assert min(rows["cls linear"]["objects"][0], rows["cls quadratic"]["objects"][0]) >= counts
+        else:
+            assert best <= counts
+            assert looked["objects"][0] - best >= 2
+        assert looked["objects"][1] - counts >= 1
+        if objective == "untrained":
+            assert looked["beta"][0] >= 0.8
+        for row in (looked, rows["tokens attention"]):
+            assert row["mass"][1] >= 3 * row["chance"][0]
+    for name, axis, score in (("occlusion", "step", "beta"), ("complexity", "colours", "beta_star")):
+        means: dict[str, dict[int, list[float]]] = {}
+        for run in load(STORED / f"vision-{name}.json", vision.configurations(name)):
+            world = run["config"]["encoder"]["world"]
+            if world["size"] == 7:
+                for row in ("cls quadratic", "penultimate attention"):
+                    means.setdefault(row, {}).setdefault(world[axis], []).append(run["result"][row][score][0])
+        for by_value in means.values():
+            line = [np.mean(by_value[value]) for value in sorted(by_value, reverse=name == "occlusion")]
+            assert all(len(values) == 3 for values in by_value.values())
+            assert line == sorted(line, reverse=True)
+
+
+def test_the_bar_of_the_counts() -> None:
+    """H(C) of eight objects among 6 × 6, from the number of tables with every margin, by filling row after row."""
+    ways = {(0,) * 6: {(): 1}}
+    for _ in range(6):
+        grown: dict[tuple, dict[tuple, int]] = {}
+        for columns, by_rows in ways.items():
+            for ones in product((0, 1), repeat=6):
+                after = tuple(a + b for a, b in zip(columns, ones, strict=True))
+                if sum(after) <= 8:
+                    into = grown.setdefault(tuple(sorted(after)), {})
+                    for rows, count in by_rows.items():
+                        key = tuple(sorted((*rows, sum(ones))))
+                        into[key] = into.get(key, 0) + count
+        ways = grown
+    # A sorted key stands for all its orders, and each of these has equally many tables.
+    total, spread = 0, 0.0
+    for columns, by_rows in ways.items():
+        if sum(columns) == 8:
+            for rows, count in by_rows.items():
+                orders = [factorial(6) // prod(factorial(side.count(value)) for value in set(side)) for side in (columns, rows)]
+                total += count
+                spread += count * log2(count // (orders[0] * orders[1]))
+    assert total == comb(36, 8)
+    assert log2(total) - spread / total == pytest.approx(17.8062, abs=5e-5)
+    prior = Encoder().prior()
+    bar = prior.entropy_features + count_share((6, 6), 8) * prior.entropy_given_features
+    assert bar == pytest.approx(log2(total) - spread / total, abs=1e-9)  # sums of a few hundred terms below 25
 
 
 def test_scores_over_seeds() -> None:

@@ -50,12 +50,12 @@ def ladder(ax: Axes, shares: Mapping[str, Mapping[str, Sequence[float]]], counts
     for (objective, of_rows), marker, shift in zip(shares.items(), MARKERS, shifts, strict=False):
         x = [value for row in rows for value in of_rows[row]]
         y = [-number + shift for number, row in enumerate(rows) for _ in of_rows[row]]
-        look = {"color": OBJECTIVE_COLOURS[objective], "ms": 5, "ls": "", "label": objective}
+        look: dict[str, Any] = {"color": OBJECTIVE_COLOURS[objective], "ms": 5, "ls": "", "label": objective}
         artists += ax.plot(100 * np.array(x), y, marker, **look)
     artists.append(ax.axvline(100 * counts, color=INK, lw=1.2, ls="--"))
     ax.text(100 * counts - 0.6, 0.62, "counts", ha="right", fontsize=9)
-    for y in range(len(rows) - 1):
-        ax.axhline(-y - 0.5, color=SOFT, lw=0.4)
+    for number in range(len(rows) - 1):
+        ax.axhline(-number - 0.5, color=SOFT, lw=0.4)
     ax.set_yticks(-np.arange(len(rows)), [ROW_NAMES[row] for row in rows], fontsize=9)
     ax.set(xlim=(42, 100), ylim=(0.5 - len(rows), 0.95), xlabel="β: bits read, % of H(O)")
     ax.legend(ncols=4, fontsize=8.5, loc="upper center", bbox_to_anchor=(0.32, -0.14), columnspacing=0.9, handletextpad=0.1)
