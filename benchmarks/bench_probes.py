@@ -204,9 +204,7 @@ def memory(which: str) -> float:
             z_file[start : start + 1000] = start % 7 - 3.0
         z_file.flush()
         split = np.split(np.arange(n), [n - 2000, n - 1000])
-        fit(
-            Recipe("linear", epochs=1), z_file[:100], o[:100], split=np.split(np.arange(100), [80, 90])
-        )  # loads what torch loads late
+        fit(Recipe("linear", epochs=1), z_file[:100], o[:100], split=np.split(np.arange(100), [80, 90]))
         return growth(lambda: fit(Recipe("linear", epochs=1), [path], o, split=split))
 
 

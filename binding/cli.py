@@ -46,6 +46,7 @@ def _parser() -> argparse.ArgumentParser:
     _contrast_rate_parser(commands)
     _sugarcrepe_parser(commands)
     _audit_parser(commands)
+    _probe_parser(commands)
     _decompose_parser(commands)
     return parser
 
@@ -132,6 +133,33 @@ def _sugarcrepe_parser(commands: Any) -> None:
     parser.add_argument("--download", action="store_true", help="fetch them into --data first, each with its hash checked")
     parser.add_argument("--images", type=Path, metavar="DIR", help="COCO's val2017 images; needs an open_clip MODEL")
     parser.add_argument("--out", type=Path, metavar="JSON", help="write ceiling and margin of every item to this .json file")
+    parser.add_argument("--force", action="store_true", help="let --out replace a file")
+
+
+def _probe_parser(commands: Any) -> None:
+    parser = commands.add_parser(
+        "probe",
+        help="measure how many bits about the objects of a scene stand in activations",
+        description="Trains probes on activations and prints, in bits, what they read of a scene's objects, its features, and the"
+        " binding that the features leave open. The .npz file holds Z (n, D) or tokens (n, T, D), the codes O (n, K), 0 or"
+        " 1 for every conjunction of the grid with the last group fastest, and, if you like, the features F.",
+    )
+    parser.set_defaults(run=_probe)
+    parser.add_argument("file", type=Path, metavar="NPZ", help="arrays Z or tokens, O, and perhaps F")
+    parser.add_argument(
+        "--prior",
+        required=True,
+        metavar="LAW",
+        help="of the codes: subsets:8x8:18, balanced:8x8:6x6:18, upto:7x7:16, or enumerated:8x8, which takes the codes of the"
+        " file for all there are and needs --draws",
+    )
+    parser.add_argument("--probe", default="quadratic", metavar="FAMILY", help="linear, shared, quadratic, deep, made, attention")
+    parser.add_argument("--z", type=Path, nargs="+", metavar="SHARD", help="read Z from these .npy or .safetensors files instead")
+    parser.add_argument("--draws", action="store_true", help="rows are independent draws: test codes may stand in training")
+    parser.add_argument("--seed", type=int, default=0, help="of split, weights, order and bootstrap (default: 0)")
+    parser.add_argument("--work", type=Path, metavar="FOLDER", help="keep checkpoints here: a killed run goes on from them")
+    parser.add_argument("--json", action="store_true", help="print the report as JSON")
+    parser.add_argument("--out", type=Path, metavar="JSON", help="write the report to this .json file")
     parser.add_argument("--force", action="store_true", help="let --out replace a file")
 
 
@@ -307,6 +335,91 @@ def _zoo(arguments: argparse.Namespace, settings: dict[str, Any]) -> int:
     failed = sum(outcome.status == "failed" for outcome in outcomes)
     print(f"{len(outcomes) - failed} of {len(outcomes)} encoders measured; the reports are in {arguments.zoo}")
     return int(failed > 0)
+
+
+def _probe(arguments: argparse.Namespace) -> int:
+    if arguments.out is not None:
+        _check_out(arguments.out, arguments.force, ending=".json")
+    from binding.files import write_text
+    from binding.probe_data import split_codes, split_rows
+    from binding.probes import binding_information
+
+    arrays = _arrays(arguments.file)
+    key = "tokens" if arguments.probe == "attention" else "Z"
+    for name in ("O",) if arguments.z else (key, "O"):
+        if name not in arrays:
+            raise ValueError(f"{arguments.file} has no array {name}; it has {', '.join(arrays) or 'none'}")
+    o = arrays["O"]
+    law = _law(arguments.prior, o, arguments.draws)
+    found = binding_information(
+        arguments.z or arrays[key],
+        o,
+        arrays.get("F"),
+        prior=law,
+        probe=arguments.probe,
+        split=split_rows(len(o), seed=arguments.seed) if arguments.draws else split_codes(o, seed=arguments.seed),
+        disjoint=not arguments.draws,
+        seed=arguments.seed,
+        folder=arguments.work,
+        progress=sys.stderr.isatty(),
+    )
+    text = json.dumps(found.to_json(), ensure_ascii=False)
+    if arguments.out is not None:
+        write_text(arguments.out, text)
+    print(text if arguments.json else _readings(found))
+    return 0
+
+
+def _arrays(path: Path) -> dict[str, np.ndarray]:
+    try:
+        with np.load(path, allow_pickle=False) as stored:
+            return {name: stored[name] for name in stored.files}
+    except (OSError, ValueError, AttributeError) as error:
+        raise ValueError(f"{path} is no .npz file of arrays ({error})") from None
+
+
+def _law(text: str, o: np.ndarray, draws: bool) -> Any:
+    """The prior that ``--prior`` names."""
+    from binding.information import Balanced, Enumerated, Subsets, UpTo
+
+    kind, *rest = text.split(":")
+    try:
+        sides = [tuple(int(side) for side in part.split("x")) for part in rest]
+        if kind == "subsets" and len(sides) == 2:
+            return Subsets(sides[0], *sides[1])
+        if kind == "upto" and len(sides) == 2:
+            return UpTo(sides[0], *sides[1])
+        if kind == "balanced" and len(sides) == 3:
+            return Balanced(sides[0], sides[1], *sides[2])
+    except (ValueError, TypeError) as error:
+        raise ValueError(f"--prior {text}: {error}") from None
+    if kind != "enumerated" or len(sides) != 1:
+        raise ValueError(f"--prior {text} is no law; give for example subsets:8x8:18 or enumerated:8x8")
+    if not draws:
+        raise ValueError(
+            f"--prior {text} takes its codes from the file, those of the test rows too; say --draws if that is right"
+        )
+    import torch
+
+    codes, counts = np.unique(o, axis=0, return_counts=True)
+    return Enumerated(torch.from_numpy(codes), sides[0], counts / counts.sum())
+
+
+def _readings(found: Any) -> str:
+    """A table of what a probe read, with intervals, and what is wrong with it."""
+    share = f"{found.beta_star_difference.value:.1%}, no bound"
+    rows: list[tuple[str, Any, float, str]] = [
+        ("objects   I(O; Z) ≥", found.objects, found.entropy, f"β ≥ {found.beta.value:.1%}"),
+        ("features  I(F; Z) ≥", found.features, found.entropy_features, ""),
+        ("binding   B* ≥", found.binding_direct, found.entropy_given_features, f"β* ≥ {found.beta_star.value:.1%}"),
+        ("  as the difference", found.binding_difference, found.entropy_given_features, share),
+        ("control: rows dealt anew", found.null, 0.0, "should be 0"),
+        ("control: z = F", found.from_features, found.entropy_features, "should be all"),
+    ]
+    lines = [f"{'':26}{'bits':>7}  {'95 % interval':>16}{'of':>8}"]
+    lines += [f"{name:26}{e.value:7.2f}  [{e.low:6.2f}, {e.high:6.2f}]{of:8.2f}  {note}".rstrip() for name, e, of, note in rows]
+    tested = f"{found.probe.family} probe, {found.n_test} test rows"
+    return "\n".join([*lines, tested, *(f"Mind: {flag}." for flag in found.flags)])
 
 
 def _lines(path: Path | None) -> list[str]:

@@ -194,9 +194,9 @@ class Data:
     def batches(self, order: np.ndarray, size: int) -> Iterator[tuple[np.ndarray, Tensor, Tensor, Tensor | None, Tensor | None]]:
         """Index, z, targets, anchor and condition of the rows of ``order``, ``size`` at a time.
 
-        Rows that are not kept are read a window ahead, as many as a quarter of the memory budget holds.
+        Rows that are not kept are read a window ahead, as many as an eighth of the memory budget holds.
         """
-        whole = max(1, memory_budget() // (4 * self.rows.row_bytes * size)) * size
+        whole = max(1, memory_budget() // (8 * self.rows.row_bytes * size)) * size
         window = len(order) if self.kept is not None else whole
         for start in range(0, len(order), max(1, window)):
             inside = order[start : start + window]
