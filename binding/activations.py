@@ -1,7 +1,7 @@
 """Published vision transformers and a store of their tokens on disk, which goes on where it was stopped.
 
-A model is named as timm names it, for example ``vit_large_patch14_dinov2.lvd142m`` or ``vit_large_patch14_clip_336.openai``, or
-is a folder with timm's ``config.json`` and ``model.safetensors``. Weights are safetensors; a pickle is never loaded.
+A model is named as timm names it, for example ``vit_large_patch14_dinov2.lvd142m`` or
+``vit_large_patch14_clip_quickgelu_336.openai``, or is a folder with timm's ``config.json`` and ``model.safetensors``. Weights are safetensors; a pickle is never loaded.
 """
 
 import hashlib
@@ -73,6 +73,9 @@ def _from_hub(model: str, side: int) -> tuple[Any, Path]:
     if not timm.is_model(model.partition(".")[0]):
         near = timm.list_models(f"*{model.partition('.')[0].split('_')[0]}*")[:3]
         raise ValueError(f"timm has no model {model!r}, and there is no such folder; it has for example {', '.join(near) or '…'}")
+    if model.endswith(".openai") and "_clip_" in model and "quickgelu" not in model:
+        right = model.replace("_clip_", "_clip_quickgelu_")
+        raise ValueError(f"{model} computes GELU, but OpenAI's weights were trained with QuickGELU; use {right}")
     net: Any = timm.create_model(model, pretrained=False, num_classes=0, img_size=side)
     repository = net.pretrained_cfg.get("hf_hub_id")
     try:
