@@ -1,7 +1,8 @@
 """Published vision transformers and a store of their tokens on disk, which goes on where it was stopped.
 
 A model is named as timm names it, for example ``vit_large_patch14_dinov2.lvd142m`` or
-``vit_large_patch14_clip_quickgelu_336.openai``, or is a folder with timm's ``config.json`` and ``model.safetensors``. Weights are safetensors; a pickle is never loaded.
+``vit_large_patch14_clip_quickgelu_336.openai``, or is a folder with timm's ``config.json`` and ``model.safetensors``. Weights are
+safetensors; a pickle is never loaded.
 """
 
 import hashlib
