@@ -21,8 +21,19 @@ from torch.nn.functional import one_hot
 
 from binding.numerics import gaussian, generator
 from binding.runs import store, sweep
-from binding.scene_bank import Bank, binding_share, draw_split, draw_targets, hits, nearest, presences, swap_choice, swap_r2
-from binding.structure import Fit, additive, product, r2
+from binding.scene_bank import (
+    Bank,
+    binding_share,
+    draw_split,
+    draw_targets,
+    hits,
+    hold_out_pairs,
+    nearest,
+    presences,
+    swap_choice,
+    swap_r2,
+)
+from binding.structure import Fit, additive, atom_codes, product, r2
 
 Predict: TypeAlias = Callable[[Tensor], Tensor]
 COVERAGES = (0.3, 0.5, 0.7, 0.9)
@@ -56,6 +67,11 @@ def replaced(bank: Bank, x: Tensor, fit: Fit, rows: Tensor, new: Tensor, *, stre
     """z − strength (u_o − u_new): scenes ``rows`` (m) in which the object at a place is exchanged for ``new`` (m), (m, N)."""
     u = fit.sums[fit.shared[place]]
     return x[rows] + strength * (u[new] - u[bank.objects[rows, place]])
+
+
+def from_concepts(fit: Fit) -> Fit:
+    """A sum over concepts as the sum over objects that it is, u_(o, a) = p_o + q_a, for edits that exchange a whole object."""
+    return Fit(fit.mean, tuple(atom_codes(fit, place).flatten(0, 1) for place in (0, 1)), (0, 1))
 
 
 def interventions(bank: Bank, x: Tensor, fit: Fit, rows: Tensor, seed: int = 0, *, ordered: bool = True) -> dict[str, float]:
@@ -234,11 +250,7 @@ def decomposition(bank: Bank, x: Tensor, seed: int = 0, *, ordered: bool = True)
     objects is nearest to its own scene; the :func:`interventions`; the :func:`binding_share` of all scenes, and how much of their
     pairing the sum of objects carries.
     """
-    pair = torch.minimum(*bank.objects.T) * bank.M * bank.K + bank.objects.amax(dim=1)
-    names, index = pair.unique(return_inverse=True)
-    held = torch.zeros(len(names), dtype=torch.bool)
-    held[torch.randperm(len(names), generator=generator(seed))[: len(names) // 5]] = True
-    test = held[index]
+    test = hold_out_pairs(bank, 0.2, generator(seed))
     objects = additive(bank.objects[~test], x[~test], sizes=(bank.M * bank.K,) * 2)
     concepts = additive(bank.slots[~test], x[~test], sizes=(bank.M, bank.K) * 2)
     rows = test.nonzero()[:, 0]
@@ -309,7 +321,7 @@ def embedded(encoder: str, seed: int) -> Tensor:
     return small_clip(0.0 if encoder == ENCODERS[1] else 0.5, seed)[0]
 
 
-def small_clip(rate: float, seed: int = 0, progress: bool = False) -> tuple[Tensor, Tensor]:
+def small_clip(rate: float, seed: int = 0, steps: int = 600) -> tuple[Tensor, Tensor]:
     """Captions and pictures of the bank as the two towers of a small CLIP see them, trained with ``rate`` swap contrasts.
 
     Slots are (shape, colour) as (o, a); a picture shows the two objects in random places with pixel noise. Both (n, N).
@@ -318,7 +330,7 @@ def small_clip(rate: float, seed: int = 0, progress: bool = False) -> tuple[Tens
     from binding.training import captions, embed, render, train
 
     bank = Bank(8, 8)
-    model = train(Training(rate, seed), progress)
+    model = train(Training(rate, seed, steps))
     scene = bank.slots[:, [1, 0, 3, 2]]
     pictures, texts = embed(model, render(scene, generator(seed)), captions(scene, torch.zeros(len(scene), dtype=torch.bool)))
     return texts, pictures

@@ -161,6 +161,20 @@ def draw_targets(bank: Bank, rows: Tensor, what: str, draws: torch.Generator, *,
     return bank.row(changed)
 
 
+def hold_out_pairs(bank: Bank, share: float, draws: torch.Generator) -> Tensor:
+    """Scenes of a random share of all pairs of objects, both orders alike, as truth values (n).
+
+    Raises ``ValueError`` unless 0 < share < 1.
+    """
+    if not 0 < share < 1:
+        raise ValueError(f"share = {share}; give a number between 0 and 1")
+    pair = bank.objects.amin(dim=1) * bank.M * bank.K + bank.objects.amax(dim=1)
+    names, index = pair.unique(return_inverse=True)
+    held = torch.zeros(len(names), dtype=torch.bool)
+    held[torch.randperm(len(names), generator=draws)[: round(share * len(names))]] = True
+    return held[index]
+
+
 def draw_split(bank: Bank, coverage: float, draws: torch.Generator) -> Tensor:
     """Which objects are shown, (M K) truth values: round(coverage · M K) of them, every value shown, one rectangle not.
 

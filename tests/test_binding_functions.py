@@ -2,6 +2,7 @@
 
 import json
 from fractions import Fraction
+from functools import partial
 from itertools import product as grid
 
 import numpy as np
@@ -12,7 +13,9 @@ from hypothesis import strategies as st
 
 from binding.binding_functions import (
     COVERAGES,
+    ENCODERS,
     PREDICTORS,
+    Config,
     averages,
     classical_mds,
     complexity,
@@ -25,16 +28,23 @@ from binding.binding_functions import (
     recognised,
     removals,
     replaced,
+    small_clip,
 )
+from binding.binding_functions import main as run_sweep
 from binding.cli import main
 from binding.codes import leakage
+from binding.encoders import minilm
 from binding.numerics import gaussian, generator
+from binding.runs import load
 from binding.scene_bank import (
+    ADJECTIVES,
+    NOUNS,
     Bank,
     binding_share,
     draw_split,
     draw_targets,
     hits,
+    hold_out_pairs,
     nearest,
     presence,
     swap_choice,
@@ -258,6 +268,15 @@ def test_recognition_is_strict() -> None:
         assert bool(recognised(torch.tensor([scores]), present)) == right
 
 
+@few
+@given(seeds, sides)
+def test_held_out_pairs_are_held_out_in_both_orders(seed: int, M: int) -> None:
+    bank = Bank(M, 4)
+    held = hold_out_pairs(bank, 0.2, generator(seed))
+    assert torch.equal(held, held[bank.reorder])
+    assert int(held.sum()) == 2 * round(0.2 * len(held) / 2)
+
+
 @given(seeds, st.sampled_from(COVERAGES))
 @settings(deadline=None, max_examples=25)
 def test_splits_show_their_share_every_value_and_never_all_of_a_rectangle(seed: int, coverage: float) -> None:
@@ -347,12 +366,13 @@ def test_the_sweep_names_every_cell_once() -> None:
         (lambda b, x: swap_choice(b, x, x, torch.zeros(len(x), dtype=torch.bool)), "no scene"),
         (lambda b, x: draw_targets(b, torch.arange(3), "colour", generator(0)), "what is 'colour'"),
         (lambda b, x: draw_targets(Bank(2, 2), torch.arange(1), "first", generator(0)), "no third one"),
+        (lambda b, x: hold_out_pairs(b, 1.0, generator(0)), "share = 1.0"),
         (lambda b, x: draw_split(b, 0.95, generator(0)), "shows 9 of 9"),
         (lambda b, x: predictor("forest", b, x, torch.ones(len(x), dtype=torch.bool), 0), "predictor 'forest'"),
         (lambda b, x: network(b.slots, x, 0, 0, sizes=(3,) * 4), "hidden = 0"),
         (lambda b, x: reader(x, x > 0, ridge=0), "ridge = 0"),
         (lambda b, x: classical_mds(x[:3], 3), "2 dimensions"),
-        (lambda b, x: type(configurations()[0])("clip", 0.5), "encoder = 'clip'"),
+        (lambda b, x: Config("clip", 0.5), "encoder = 'clip'"),
     ],
 )
 def test_bad_input_is_named(call, words: str) -> None:
@@ -368,6 +388,49 @@ def test_fits_of_averages_predict_with_the_mean() -> None:
     assert isinstance(fit, Fit)
     o, p = bank.objects.T
     assert float((fit.predict(bank.objects) - fit.mean - fit.sums[0][o] - fit.sums[0][p]).abs().max()) < ROUNDING
+
+
+def test_the_packaged_encoder_is_nearly_a_sum() -> None:
+    """On 900 captions of 6 × 6 objects, a part of the chapter's bank; the bounds are those of its claims, or wider."""
+    bank = Bank(6, 6)
+    x = bank.embeddings(minilm()(bank.captions(NOUNS[:6], ADJECTIVES[:6])))
+    found = decomposition(bank, x)
+    assert found["r2_average_position"] > 0.8 and found["r2_objects"] > 0.9
+    assert found["binding_share"] < 0.01 and found["carried"] < 0.2
+    assert found["replace_object"] > 0.85 and max(found["replace_permuted"], found["replace_none"]) < 0.02
+    seen = removals(bank, x, torch.randperm(len(x), generator=generator(0))[:200])
+    assert seen["object"][1] <= 0.1 and min(seen[name][1] for name in ("original", "concept", "other object")) >= 0.95
+    for name in ("additive", "mlp 64"):
+        row = complexity(bank, x, 0.7, 0, (name,))[name]
+        assert row["concepts"] >= 0.8 and row["objects"] <= 0.2
+
+
+def test_a_clip_trained_with_swaps_binds_by_objects() -> None:
+    """Half the steps of the chapter's; the bounds are those of its claims, or wider."""
+    bank = Bank(8, 8)
+    towers = small_clip(0.5, seed=1, steps=300)
+    for x in towers:
+        found = decomposition(bank, x, ordered=False)
+        assert found["binding_share"] > 0.05 and found["carried"] > 0.4
+        assert found["r2_objects"] > found["r2_concepts"] + 0.03
+    rows = [complexity(bank, towers[0], 0.7, seed, ("mlp 64",))["mlp 64"] for seed in range(3)]
+    assert np.mean([row["concepts"] for row in rows]) > 0.7 and np.mean([row["objects"] for row in rows]) < 0.2
+    assert np.mean([row["swap"] for row in rows]) > 0.6
+
+
+def test_the_sweep_is_kept_and_stored(tmp_path, monkeypatch) -> None:
+    bank = Bank(8, 8)
+    x = object_sums(bank, 6, generator(0))
+    monkeypatch.setattr("binding.binding_functions.embedded", lambda encoder, seed: x)
+    monkeypatch.setattr("binding.binding_functions.PREDICTORS", ("additive",))
+    monkeypatch.setattr("binding.binding_functions.COVERAGES", (0.5,))
+    monkeypatch.setattr("binding.binding_functions.complexity", partial(complexity, names=("additive",)))
+    run_sweep(["--out", str(tmp_path), "--seeds", "1"])
+    cells = [Config(encoder, 0.5, 0) for encoder in ENCODERS]
+    stored = load(tmp_path / "binding-functions.json", cells)
+    assert [row["config"]["encoder"] for row in stored] == list(ENCODERS)
+    assert all(row["result"]["additive"]["swap"] == 0.5 for row in stored)
+    assert all(row["result"]["decomposition"]["r2_objects"] == pytest.approx(1, abs=1e-3) for row in stored)
 
 
 def test_the_command_measures_embeddings_from_anywhere(tmp_path, capsys) -> None:

@@ -171,6 +171,25 @@ FAULTS = [
     ("tables.py", "ways * comb(levels[level], here)", "ways", "test_tables.py", "counted_as"),
     ("widgets.py", '(stack, "selected_index"))', '(stack, "layout"))', "test_pictures.py", "drive_every_stack"),
     ("plots/__init__.py", "if not alt.strip():", "if alt is None:", "test_pictures.py", "is_required"),
+    # Scenes as sums of objects.
+    (
+        "structure.py",
+        "return 1 - float((rows - guess).square().sum()) / total",
+        "return 1 - float((rows - guess).square().sum()) / total / 2",
+        "test_structure.py",
+        "full_grid",
+    ),
+    ("structure.py", "Leakage(P - none / 2,", "Leakage(P - none,", "test_structure.py", "leakage_predicts"),
+    ("structure.py", "+ ridge * (1 - old)", "- ridge * (1 - old)", "test_structure.py", "pays_for_leaving_one"),
+    (
+        "scene_bank.py",
+        "self.slots[:, [0, 3, 2, 1]]",
+        "self.slots[:, [2, 3, 0, 1]]",
+        "test_binding_functions.py",
+        "holds_each_scene",
+    ),
+    ("scene_bank.py", ".sum()) / 4 / total", ".sum()) / 2 / total", "test_binding_functions.py", "interaction_of_its_codes"),
+    ("binding_functions.py", "lowest > scores", "lowest >= scores", "test_binding_functions.py", "is_strict"),
 ]
 
 

@@ -77,23 +77,21 @@ def removal_bars(ax: Axes, found: Mapping[str, tuple[float, float]]) -> list[Any
     return artists
 
 
-def spread(runs: Sequence[Mapping[str, Any]], predictor: str, key: str, coverages: Sequence[float]) -> np.ndarray:
-    """Mean, least and largest value over seeds at each coverage, (3, coverages), of runs {"config", "result"}."""
-    values = [[run["result"][predictor][key] for run in runs if run["config"]["coverage"] == coverage] for coverage in coverages]
-    return np.array([[np.mean(v), min(v), max(v)] for v in values]).T
+def predicted(ax: Axes, found: Mapping[float, Sequence[Mapping[str, float]]]) -> dict[str, np.ndarray]:
+    """Concepts, objects and swap choices against coverage, from the results of each split: means with the range over splits.
 
-
-def predicted(ax: Axes, runs: Sequence[Mapping[str, Any]], predictor: str, coverages: Sequence[float]) -> dict[str, np.ndarray]:
-    """Concepts, objects and swap choices of one predictor against coverage, means with the range over seeds; returns them."""
-    found = {}
+    Returns (mean, least, largest) of each quantity, (3, coverages).
+    """
+    coverages = np.array(list(found))
+    drawn = {}
     for (key, label, color), marker, line, shift in zip(QUANTITIES, MARKERS, LINES, (-0.012, 0.0, 0.012), strict=False):
-        mean, low, high = found[key] = spread(runs, predictor, key, coverages)
-        x = np.array(coverages) + shift
-        ax.errorbar(x, mean, (mean - low, high - mean), color=color, marker=marker, ls=line, capsize=2, ms=5, label=label)
+        values = [[row[key] for row in rows] for rows in found.values()]
+        mean, low, high = drawn[key] = np.array([[np.mean(v), min(v), max(v)] for v in values]).T
+        bars = mean - low, high - mean
+        ax.errorbar(coverages + shift, mean, bars, color=color, marker=marker, ls=line, capsize=2, ms=5, label=label)
     ax.axhline(0.5, color=SOFT, lw=1, zorder=0)
     ax.set(ylim=(-0.05, 1.05), xlim=(0.24, 0.96), xticks=coverages)
-    ax.tick_params(labelsize=9)
-    return found
+    return drawn
 
 
 class Map:
