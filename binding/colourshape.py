@@ -62,6 +62,10 @@ class World:
         if self.extent > self.side:
             raise ValueError(f"the objects take {self.extent} pixels, the picture has {self.side}; use a smaller step or size")
 
+    def placed(self, place: torch.Tensor) -> torch.Tensor:
+        """The places of the objects of n scenes, in the order in which they are drawn, (n, m), from distinct random ones."""
+        return place
+
     @property
     def extent(self) -> int:
         """Pixels from the first row that an object may touch to the last one."""
@@ -71,6 +75,28 @@ class World:
     def groups(self) -> tuple[int, int]:
         """Numbers of values of the two groups of features: colours, shapes."""
         return self.colours, self.shapes
+
+
+@dataclass(frozen=True)
+class Piled(World):
+    """A world in which the last ``piled`` objects of a scene stand where the first ones do, and cover them.
+
+    Nothing moves off its grid, so occlusion is all that changes. Raises ``ValueError`` also for a negative number of piles.
+    """
+
+    piled: int = 0
+    """Objects that stand on another one."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.piled < 0:
+            raise ValueError(f"piled = {self.piled} is negative; give 0 or more")
+
+    def placed(self, place: torch.Tensor) -> torch.Tensor:
+        """As :meth:`World.placed`. Raises ``ValueError`` for more piles than half of the objects."""
+        if 2 * self.piled > place.shape[1]:
+            raise ValueError(f"{self.piled} piles of two need {2 * self.piled} objects, the scenes have {place.shape[1]}")
+        return torch.cat([place[:, : place.shape[1] - self.piled], place[:, : self.piled]], dim=1)
 
 
 @dataclass(frozen=True)
@@ -149,6 +175,7 @@ def draw(world: World, codes: torch.Tensor, generator: torch.Generator) -> Pictu
     n, m = len(held), max(1, int(held.sum(1).max()))
     objects = shuffled(held, m, generator)
     place = torch.rand((n, world.places**2), generator=generator, dtype=torch.float64).argsort(1)[:, :m]
+    place = world.placed(place)
     shift = torch.randint(0, world.jitter + 1, (n, m, 2), generator=generator)
     corner = (world.side - world.extent) // 2 + world.step * torch.stack([place // world.places, place % world.places], -1)
     owner, area = paint(world, objects, corner + shift)

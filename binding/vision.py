@@ -19,7 +19,7 @@ import torch
 from torch import Tensor
 
 from binding.activations import Pretrained, fill
-from binding.colourshape import Pictures, World, draw, split
+from binding.colourshape import Pictures, Piled, World, draw, split
 from binding.information import Balanced, UpTo, features
 from binding.numerics import gaussian, generator
 from binding.probes import Binding, Fit, Recipe, binding_information, intervals
@@ -40,13 +40,13 @@ CONTROLS = (
 SHORT = (("cls", "quadratic"), ("penultimate", "attention"))
 LOOKED = 2000
 """Test rows that :func:`read` counts errors and landings on."""
-SWEEPS = ("ladder", "occlusion", "complexity")
+SWEEPS = ("ladder", "occlusion", "complexity", "alignment")
 PICTURES_SEED, DEMO_SEED = 500_000, 2026
 """Seed of the probed pictures less that of the encoder; seed of the one scene whose attention is shown."""
-STEPS = (8, 6, 4, 3, 2)
-"""Pixels between places in the occlusion sweep; below 8, objects cover each other."""
-BESIDE = World(size=5, step=6)
-"""The control of the occlusion sweep: places that no longer fit the patches, with objects so small that none covers another."""
+PILES = (0, 1, 2, 3, 4)
+"""Objects that stand on another one, of eight, in the occlusion sweep."""
+ASTRIDE = World(size=5, step=6)
+"""Smaller objects on places that do not fit the patches: nothing is covered, and most objects lie astride a border."""
 SIDES = (3, 4, 5, 6, 7)
 """Colours, and shapes, in the complexity sweep."""
 
@@ -75,7 +75,7 @@ class Run:
 
 
 def configurations(name: str) -> list[Run]:
-    """The runs of a sweep: ``ladder``, ``occlusion`` or ``complexity``, three seeds each.
+    """The runs of a sweep, one of SWEEPS, three seeds each.
 
     Raises ``ValueError`` for another name.
     """
@@ -85,8 +85,9 @@ def configurations(name: str) -> list[Run]:
         return [Run(e, rows + CONTROLS if e.objective == "untrained" else rows, maps=e.seed == 0) for e in encoders]
     short: dict[str, Any] = {"rows": SHORT, "pictures": 6000, "epochs": 20}
     if name == "occlusion":
-        worlds = [World(step=step) for step in STEPS] + [BESIDE]
-        return [Run(Encoder(seed=seed, world=world), **short) for seed in range(3) for world in worlds]
+        return [Run(Encoder(seed=seed, world=Piled(piled=piled)), **short) for seed in range(3) for piled in PILES]
+    if name == "alignment":
+        return [Run(Encoder(objective, seed, ASTRIDE), **short) for seed in range(3) for objective in OBJECTIVES]
     if name == "complexity":
         grids = [(World(colours=n, shapes=n), min(16, n * n)) for n in SIDES]
         return [Run(Encoder(seed=seed, world=w, objects=m, at_most=True), **short) for seed in range(3) for w, m in grids]
@@ -231,21 +232,23 @@ class Full:
 
 
 def full_configurations(name: str, model: str, side: int) -> list[Full]:
-    """The runs of a full sweep, one seed: the ladder, objects that draw nearer, or 2 to 7 colours and shapes.
+    """The runs of a full sweep, one seed: the ladder, objects on top of others, 2 to 7 colours and shapes, or other places.
 
     ``side``: pixels of the pictures. Raises ``ValueError`` for another name.
     """
     step = side // 8
     size, jitter = 3 * step // 4, step // 4
-    base = Full(model, World(8, 8, side, size, 8, step, jitter))
+    sizes = {"side": side, "size": size, "places": 8, "step": step, "jitter": jitter}
+    base = Full(model, World(8, 8, **sizes))
     if name == "ladder":
         return [base]
     if name == "occlusion":
-        steps = [step * share // 8 for share in (8, 7, 6, 5, 4, 3)]
-        return [replace(base, rows=SHORT, world=World(8, 8, side, size, 8, near, jitter)) for near in steps]
+        return [replace(base, rows=SHORT, world=Piled(8, 8, **sizes, piled=piled)) for piled in range(0, 10, 3)]
     if name == "complexity":
-        worlds = [(World(n, n, side, size, 8, step, jitter), min(16, n * n)) for n in range(2, 8)]
+        worlds = [(World(n, n, **sizes), min(16, n * n)) for n in range(2, 8)]
         return [replace(base, rows=SHORT, world=world, objects=most, shown=0) for world, most in worlds]
+    if name == "alignment":
+        return [replace(base, rows=SHORT, world=World(8, 8, **sizes | {"step": near})) for near in (step, step - 1, step - 2)]
     raise ValueError(f"no sweep {name!r}; choose {', '.join(SWEEPS)}")
 
 

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from binding import colourshape
-from binding.colourshape import COLOURS, GROUND, SHAPES, Pictures, World, buckets, captions, draw, masks, split
+from binding.colourshape import COLOURS, GROUND, SHAPES, Pictures, Piled, World, buckets, captions, draw, masks, split
 from binding.information import Subsets, UpTo
 from binding.numerics import generator
 
@@ -77,6 +77,25 @@ def test_objects_cover_each_other_only_when_they_are_near_and_more_the_nearer_th
     assert covered[0] == 0
     assert covered == sorted(covered)
     assert covered[-1] > 0.3
+
+
+@given(seeds, st.integers(0, 4))
+def test_piled_objects_stand_on_the_first_ones_and_on_nothing_else(seed: int, piled: int) -> None:
+    shown = draw(Piled(piled=piled, jitter=0), sample(4, seed), generator(seed))
+    free = torch.ones(8, dtype=torch.bool)
+    free[:piled] = False
+    assert (shown.visible[:, free] == 1).all()
+    on = shown.on_patches(8) > 0
+    for below in range(piled):
+        stamp, top = masks(7)[shown.objects[:, below] % 6], masks(7)[shown.objects[:, 8 - piled + below] % 6]
+        seen = (stamp * (1 - top)).sum((1, 2)) / stamp.sum((1, 2))
+        assert torch.equal(shown.visible[:, below], seen)
+        assert not (on[:, below] & ~on[:, 8 - piled + below]).any()
+
+
+def test_a_world_of_no_piles_is_the_plain_one() -> None:
+    one, two = (draw(world, sample(), generator(2)) for world in (World(), Piled()))
+    assert torch.equal(one.pixels, two.pixels)
 
 
 @given(seeds)
@@ -172,6 +191,8 @@ def with_entry(value: float) -> torch.Tensor:
         (lambda: World(size=4), "size = 4"),
         (lambda: World(places=0), "places = 0"),
         (lambda: World(jitter=-1), "jitter = -1"),
+        (lambda: Piled(piled=-1), "piled = -1"),
+        (lambda: draw(Piled(piled=5), sample(2), generator(0)), "5 piles of two need 10 objects, the scenes have 8"),
         (lambda: World(step=9), "35 pixels, the picture has 32"),
         (lambda: draw(World(), torch.zeros(3, 9), generator(0)), r"\(3, 9\).*\(n, 36\)"),
         (lambda: draw(World(), torch.zeros(0, 36), generator(0)), "n >= 1"),

@@ -286,8 +286,8 @@ def test_the_full_command_runs_on_a_local_folder(folder: Path, tmp_path: Path, c
     label = f"vision-occlusion-{folder.name}-64"
     configs = [replace(c, pictures=150, epochs=1) for c in vision.full_configurations("occlusion", str(folder), 64)]
     runs = load(tmp_path / f"{label}.json", configs)
-    assert "6 runs" in capsys.readouterr().out
-    assert [run["config"]["world"]["step"] for run in runs] == [8, 7, 6, 5, 4, 3]
+    assert "4 runs" in capsys.readouterr().out
+    assert [run["config"]["world"]["piled"] for run in runs] == [0, 3, 6, 9]
     assert "mass" in runs[0]["result"]["penultimate attention"]
     vision.main(arguments)  # all is kept: the second call only reads
     assert load(tmp_path / f"{label}.json", configs) == runs
@@ -300,7 +300,7 @@ def test_published_scenes_at_full_scale() -> None:
     complex_ = vision.full_configurations("complexity", "any", 224)
     published = [4, 9, 16, 24.92, 34.31, 42.45]  # H(O) of n × n with at most min(16, n²) objects
     assert [run.prior().entropy for run in complex_] == pytest.approx(published, abs=0.005)
-    for run in complex_ + vision.full_configurations("occlusion", "any", 336):
+    for run in complex_ + [r for name in ("occlusion", "alignment") for r in vision.full_configurations(name, "any", 336)]:
         assert draw(run.world, run.prior().sample(2, generator(0)), generator(0)).pixels.shape[-1] in (224, 336)
 
 
