@@ -87,7 +87,8 @@ def configurations(name: str) -> list[Run]:
     if name == "occlusion":
         return [Run(Encoder(seed=seed, world=Piled(piled=piled)), **short) for seed in range(3) for piled in PILES]
     if name == "alignment":
-        return [Run(Encoder(objective, seed, ASTRIDE), **short) for seed in range(3) for objective in OBJECTIVES]
+        trained = ("untrained", "clip", "object")
+        return [Run(Encoder(objective, seed, ASTRIDE), **short) for seed in range(3) for objective in trained]
     if name == "complexity":
         grids = [(World(colours=n, shapes=n), min(16, n * n)) for n in SIDES]
         return [Run(Encoder(seed=seed, world=w, objects=m, at_most=True), **short) for seed in range(3) for w, m in grids]
