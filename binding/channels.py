@@ -125,9 +125,7 @@ def of_gaussian(vectors: Any, p: Any, labels: Any, noise: float, generator: torc
     Raises ``ValueError`` unless η > 0 and draws ≥ 2, for vectors not finite, and as :func:`of_channel`.
     """
     law, member = _check_scenes(p, labels)
-    x = np.asarray(check_finite(np.asarray(vectors, dtype=float), "vectors"))
-    if x.ndim != 2 or len(x) != len(law):
-        raise ValueError(f"vectors have shape {x.shape}; {len(law)} codes need ({len(law)}, N)")
+    x = _check_vectors(vectors, len(law))
     _check_positive(noise, "noise")
     if draws < 2:
         raise ValueError(f"draws = {draws}; a standard error needs at least 2")
@@ -186,8 +184,10 @@ def pair_bits(a: Any) -> Any:
         raise ValueError(f"a = {a} must be finite: half a distance over the noise")
     xi = np.linspace(-10, 10, 4001)
     weight = np.exp(-(xi**2) / 2) * (xi[1] - xi[0]) / sqrt(2 * pi)
-    lost = np.logaddexp(0, -2 * size[..., None] * (size[..., None] + xi)) @ weight
-    return np.clip(1 - lost / log(2), 0, 1)
+    flat, lost = size.reshape(-1, 1), np.empty(size.size)
+    for part in chunks(size.size, 3 * 8 * len(xi)):
+        lost[part] = np.logaddexp(0, -2 * flat[part] * (flat[part] + xi)) @ weight
+    return np.clip(1 - lost / log(2), 0, 1).reshape(size.shape)[()]
 
 
 def fano_bits(error: float) -> float:
@@ -217,12 +217,17 @@ def deployed_error(margin: float, ceiling: float, noise: float) -> float:
 def binding_floor(margins: Any, swapped: Any, ceilings: Any, noise: float) -> float:
     """mean J((M(s) + M(σs)) / (2 η d(s))) ≤ B*, from the deployed margins of scenes and of their swaps (new).
 
-    Arrays of one shape over the scenes, which are equally likely; where d(s) = 0 nothing is promised. Raises ``ValueError`` for
-    other shapes or η ≤ 0.
+    Arrays (S,) over the scenes, which are equally likely; where d(s) = 0 nothing is promised. Raises ``ValueError`` for other
+    shapes, no scene, values that are not finite, d < 0 or η ≤ 0.
     """
+    names = ("margins", "swapped", "ceilings")
     m, other, d = (np.asarray(values, dtype=float) for values in (margins, swapped, ceilings))
-    if not m.shape == other.shape == d.shape:
-        raise ValueError(f"margins {m.shape}, those of the swaps {other.shape} and ceilings {d.shape} must have one shape")
+    if not (m.shape == other.shape == d.shape and m.ndim == 1 and m.size):
+        raise ValueError(f"margins {m.shape}, those of the swaps {other.shape} and ceilings {d.shape} must have one shape (S,)")
+    for values, name in zip((m, other, d), names, strict=True):
+        check_finite(values[:, None], name)
+    if (d < 0).any():
+        raise ValueError(f"ceilings has the entry {d.min():.3g}; a distance is never negative")
     _check_positive(noise, "noise")
     return float(pair_bits(np.divide(m + other, 2 * noise * d, out=np.zeros_like(d), where=d > 0)).mean())
 
@@ -233,7 +238,7 @@ def binding_ceiling(vectors: Any, p: Any, labels: Any, noise: float) -> float:
     Raises ``ValueError`` as :func:`of_gaussian`.
     """
     law, member = _check_scenes(p, labels)
-    x = np.asarray(check_finite(np.asarray(vectors, dtype=float), "vectors"))
+    x = _check_vectors(vectors, len(law))
     _check_positive(noise, "noise")
     centre = (member.T @ (law[:, None] * x)) / (member.T @ law)[:, None]
     return float(law @ ((x - member @ centre) ** 2).sum(axis=1)) / (2 * noise**2 * log(2))
@@ -270,6 +275,13 @@ def _check_joint(joint: Floats, axes: int) -> Floats:
     if p.ndim != axes or not p.size or not (p >= 0).all() or abs(p.sum() - 1) > 4 * p.size * np.finfo(float).eps:
         raise ValueError(f"joint has shape {p.shape} and sum {p.sum():.6g}; need {axes} axes, no negative entry, sum 1")
     return p
+
+
+def _check_vectors(vectors: Any, codes: int) -> Floats:
+    x = np.asarray(vectors, dtype=float)
+    if x.ndim != 2 or len(x) != codes:
+        raise ValueError(f"vectors have shape {x.shape}; {codes} codes need ({codes}, N)")
+    return np.asarray(check_finite(x, "vectors"))
 
 
 def _check_scenes(p: Any, labels: Any) -> tuple[Floats, Floats]:

@@ -56,7 +56,7 @@ def features(o: Tensor, groups: Sequence[int]) -> Tensor:
     _check_rows(o.reshape(-1, prod(groups)), prod(groups), "o")
     grid = o.reshape(*o.shape[:-1], *groups)
     first = o.ndim - 1
-    marks = (grid.movedim(first + g, -1).reshape(*o.shape[:-1], -1, n).amax(dim=-2) for g, n in enumerate(groups))
+    marks = (grid.movedim(first + g, -1).reshape(*o.shape[:-1], prod(groups) // n, n).amax(dim=-2) for g, n in enumerate(groups))
     return torch.cat(list(marks), dim=-1)
 
 

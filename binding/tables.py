@@ -47,8 +47,8 @@ def count_share(groups: Sequence[int], k: int, shown: Sequence[int] | None = Non
     >>> round(count_share((3, 4), 5), 4), round(count_share((8, 8), 18, (6, 6)), 4)
     (0.7075, 0.6181)
     """
-    if len(groups) != 2:
-        raise ValueError(f"counts are worked out for two groups, got {tuple(groups)}")
+    if len(groups) != 2 or (shown is not None and len(shown) != 2):
+        raise ValueError(f"counts are worked out for two groups, got {tuple(groups)} with shown = {shown}")
     n1, n2 = groups
     sides = [(a, b) for a in range(1, n1 + 1) for b in range(1, n2 + 1)] if shown is None else [(shown[0], shown[1])]
     left = open_bits = 0.0

@@ -223,6 +223,27 @@ def test_margins_and_distances_bracket_the_binding_bits(x: list[float], t: list[
     assert exact <= binding_ceiling(image[:, None], p, labels, noise) + 1e5 * EPS
 
 
+@given(st.lists(st.floats(0, 6.28), min_size=4, max_size=4), st.sampled_from([0.1, 0.5, 2.0]))
+def test_the_floor_is_reached_where_both_towers_agree(angles: list[float], noise: float) -> None:
+    image, swap = np.stack([np.cos(angles), np.sin(angles)], axis=1), [1, 0, 3, 2]
+    distances = np.linalg.norm(image - image[swap], axis=1)
+    margins = (image * (image - image[swap])).sum(axis=1)
+    floor = binding_floor(margins, margins[swap], distances, noise)
+    # A few roundings over distances below 2, at most 1e-7 where two angles nearly agree, and J has slope below 1 / 2η ≤ 5.
+    assert abs(floor - pair_bits(distances / (2 * noise)).mean()) <= 1e-6
+
+
+def test_the_ceiling_is_the_spread_within_equal_features_and_is_reached_in_strong_noise() -> None:
+    x, p, labels = np.array([0.0, 3.0, 10.0, 11.0, 13.0]), [0.1, 0.2, 0.3, 0.3, 0.1], [0, 0, 1, 1, 1]
+    # The variances of the classes, times their masses: 2 of 0.3 and 48/49 of 0.7. Some 20 operations.
+    for noise in (1.0, 50.0):
+        want = (0.3 * 2 + 0.7 * 48 / 49) / (2 * noise**2 * log(2))
+        assert abs(binding_ceiling(x[:, None], p, labels, noise) / want - 1) <= 100 * EPS
+    exact = of_channel(p, labels, on_a_line(x, 50.0)).binding
+    # The next term of the series is smaller by the squared distance over η, 9 / 2500.
+    assert 0.99 <= exact / want <= 1
+
+
 def test_pairs_are_all_there_is_in_classes_of_two() -> None:
     image, p = np.array([-0.7, 0.4, 0.1, 0.2]), np.full(4, 1 / 4)
     exact = of_channel(p, [0, 0, 1, 1], on_a_line(image, 0.6)).binding
@@ -247,12 +268,15 @@ def test_sampled_information_is_that_of_the_quadrature(noise: float) -> None:
 
 
 def test_the_standard_error_is_that_of_repeated_runs() -> None:
-    x, p, labels = np.eye(4), np.full(4, 0.25), [0, 0, 1, 1]
+    x, p, labels = np.array([[0.0], [0.5], [3.0], [3.5]]), np.full(4, 0.25), [0, 0, 1, 1]
     runs = [of_gaussian(x, p, labels, 0.7, generator(seed), draws=200) for seed in range(200)]
-    spread = np.std([run.binding for run in runs], ddof=1)
-    stated = np.mean([run.errors[2] for run in runs])
-    # The ratio of 200 runs has a relative standard error of 1/√400 = 0.05; six of them.
-    assert abs(spread / stated - 1) <= 0.3
+    errors = np.array([run.errors for run in runs]).mean(axis=0)
+    for name, stated in zip(("objects", "features", "binding"), errors, strict=True):
+        spread = np.std([getattr(run, name) for run in runs], ddof=1)
+        # The ratio of 200 runs has a relative standard error of 1/√400 = 0.05; six of them.
+        assert abs(spread / stated - 1) <= 0.3
+    # So the test can tell the three apart.
+    assert errors.min() * 1.5 < errors.max()
 
 
 def test_equal_vectors_within_equal_features_keep_no_binding() -> None:
@@ -286,12 +310,28 @@ def test_the_deployed_rule_is_the_best_one_where_both_towers_agree(distance: flo
     error = deployed_error(distance**2 / 2, distance, noise)
     assert abs(error - erfc(distance / (2 * noise) / sqrt(2)) / 2) <= 4 * EPS + 64 * EPS * error
     assert deployed_error(0.3, 0.0, noise) == 0.5 == deployed_error(0.0, 1.0, noise)
+    # A reversed margin is wrong as often as its mirror is right.
+    assert abs(deployed_error(-(distance**2) / 2, distance, noise) + error - 1) <= 4 * EPS
 
 
 def test_fano_is_symmetric_and_exact_at_a_quarter() -> None:
     assert fano_bits(0.25) == fano_bits(0.75)
     # Two logarithms.
     assert abs(fano_bits(0.25) - (1 - (2 - 0.75 * log2(3)))) <= 8 * EPS
+
+
+def test_shares_are_of_what_there_is_to_know() -> None:
+    kept = of_channel(np.full(4, 0.25), [0, 0, 1, 1], np.repeat(np.eye(2), 2, axis=0))
+    assert (kept.objects, kept.features, kept.binding) == (1, 1, 0)
+    assert kept.beta == 0.5 and kept.beta_star == 0
+    assert Kept(1.5, 0.5, 1.0, 0.0, 3.0, 1.0, 2.0).beta_star == 0.5
+
+
+def test_many_pairs_are_worked_through_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    a = np.linspace(0, 3, 12).reshape(3, 4)
+    whole = pair_bits(a)
+    monkeypatch.setenv("BINDING_MEMORY_MB", "0.2")  # two values at a time
+    assert whole.shape == (3, 4) and float(np.abs(pair_bits(a) - whole).max()) <= 1e4 * EPS
 
 
 def test_nothing_to_know_has_no_share() -> None:
@@ -327,6 +367,13 @@ TWO = ([0.5, 0.5], [0, 0])
         (lambda: deployed_error(0.1, -1.0, 1.0), "ceiling = -1.0"),
         (lambda: binding_floor([0.1], [0.1, 0.2], [1.0], 1.0), "one shape"),
         (lambda: binding_floor([0.1], [0.1], [1.0], inf), "noise = inf"),
+        (lambda: binding_floor([], [], [], 1.0), "margins \\(0,\\)"),
+        (lambda: binding_floor([nan], [0.1], [0.0], 1.0), "margins has a NaN"),
+        (lambda: binding_floor([0.1], [0.1], [nan], 1.0), "ceilings has a NaN"),
+        (lambda: binding_floor([0.1], [0.1], [-1.0], 1.0), "ceilings has the entry -1"),
+        (lambda: binding_ceiling(np.ones(2), *TWO, 1.0), r"vectors have shape \(2,\)"),
+        (lambda: binding_ceiling(np.ones((1, 2)), *TWO, 1.0), r"vectors have shape \(1, 2\)"),
+        (lambda: binding_ceiling(np.full((2, 2), inf), *TWO, 1.0), "vectors has a NaN"),
         (lambda: binding_ceiling(np.eye(2), *TWO, 0.0), "noise = 0.0"),
         (lambda: code_length(torch.ones(2), torch.ones(3)), r"o has shape \(2,\)"),
         (lambda: code_length(torch.tensor([2]), torch.ones(1)), "entry 2"),

@@ -159,6 +159,29 @@ def test_the_published_entropies() -> None:
     for other, want in ((UpTo((7, 7), 16), (42.447, 4.569, 37.878)), (UpTo((4, 3), 12), (12, 3.111, 8.889))):
         got = other.entropy, other.entropy_features, other.entropy_given_features
         assert all(abs(a - b) <= 5e-4 for a, b in zip(got, want, strict=True))
+    grown = [UpTo((n, n), min(16, n * n)).entropy_given_features for n in range(2, 8)]
+    for got_bits, bits_to_know in zip(grown, (1.228, 5.872, 13.345, 22.843, 31.640, 37.878), strict=True):
+        assert abs(got_bits - bits_to_know) <= 5e-4
+
+
+def test_the_published_table_allows_the_test_part_and_no_other_set_of_features() -> None:
+    """F prints losses L, binding bits B*, β_O = 1 − L / H(O) and β* = B* / H(O | F): half a unit of the last digit each way."""
+    loss, binding = (34.2, 22.0, 20.6, 3.1), (0.3, 12.5, 13.9, 31.0)
+    beta, beta_star = (0.143, 0.449, 0.485, 0.922), (0.008, 0.379, 0.424, 0.941)
+    low = max((bits - 0.05) / (1 - share + 5e-4) for bits, share in zip(loss, beta, strict=True))
+    high = min((bits + 0.05) / (1 - share - 5e-4) for bits, share in zip(loss, beta, strict=True))
+    low_given = max((bits - 0.05) / (share + 5e-4) for bits, share in zip(binding, beta_star, strict=True))
+    high_given = min((bits + 0.05) / (share - 5e-4) for bits, share in zip(binding, beta_star, strict=True))
+    given = log2(coverings((6, 6), 18))
+    assert low_given <= given <= high_given < log2(comb(36, 18))
+    assert low <= log2(131) + given <= high < log2(522) + given
+
+
+@pytest.mark.parametrize("prior", [Subsets((2, 3), 3), UpTo((2, 3), 3), Balanced((2, 3), (2, 2), 3)])
+def test_no_rows_have_no_odds(prior) -> None:
+    o, f = torch.zeros(0, 6, dtype=torch.uint8), torch.zeros(0, 5, dtype=torch.uint8)
+    assert features(o, (2, 3)).shape == (0, 5) == prior.feature_log_odds(f).shape
+    assert prior.log_odds(o).shape == (0, 6) == prior.log_odds_given_features(o, f).shape == prior.sample(0, generator(0)).shape
 
 
 def test_the_published_prior_at_full_size_gives_every_code_the_same_length() -> None:

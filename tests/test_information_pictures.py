@@ -2,6 +2,7 @@
 
 import re
 from itertools import pairwise
+from math import erfc
 
 import numpy as np
 import pytest
@@ -60,6 +61,23 @@ def test_bits_lie_between_what_margins_promise_and_spread_allows(noise: float) -
         assert abs(kept.binding - exact) <= 6 * kept.errors[2] + 1e-9
         assert both.floor(noise) - 1e-9 <= exact <= both.ceiling(noise) + 1e-9
         assert both.accuracy(noise) == 0.5 or both.margins.any()
+        if both.image is both.caption:
+            assert abs(both.floor(noise) - exact) <= 1e-9  # the change of captions is rounded to 1e-12
+
+
+def test_a_mirrored_score_is_wrong_as_often_as_the_straight_one_is_right() -> None:
+    codes = towers()
+    for noise in (0.3, 0.8):
+        # Q(−√2 / 2η), margins within 1e-10 of ±1.
+        assert abs(codes["product"].accuracy(noise) - (1 - erfc(1 / (2 * noise)) / 2)) <= 1e-9
+        assert abs(codes["product"].accuracy(noise) + codes["product, mirrored captions"].accuracy(noise) - 1) <= 1e-9
+
+
+@pytest.mark.parametrize("k", [2, 3])
+def test_tensor_and_product_codes_have_the_same_inner_products(k: int) -> None:
+    product, tensor = (towers(k)[name].image for name in ("product", "tensor"))
+    # Sums of at most 64 terms of vectors of length one.
+    assert float(np.abs(product @ product.T - tensor @ tensor.T).max()) <= 200 * EPS
 
 
 def test_crowding_costs_margin_and_share_and_not_bits() -> None:
@@ -78,6 +96,10 @@ def test_every_frame_tells_its_numbers() -> None:
         text = explorer_alt(code, WIDGET_NOISES[3])
         assert f"{kept.features:.2f} of" in text and f"about {accuracy:.2f} of the swaps" in text
         frame = explorer(code, WIDGET_NOISES[3])
+        widths = [float(width) for width in re.findall(r"<rect [^>]*width='(\d+)'", frame)]
+        shares = (kept.features / kept.entropy_features, max(kept.beta_star, 0), accuracy)
+        # Half a pixel of 200.
+        assert all(abs(width - 200 * share) <= 0.5 for width, share in zip(widths, shares, strict=True))
         assert f"{kept.features:.2f} of" in frame and re.search(r">-?\d\.\d\d; chance 0\.50<", frame)
 
 
@@ -86,6 +108,8 @@ def test_the_figures_draw_what_they_return() -> None:
     bars = where_bits_are(ax, 7.0, 20.0, 12.0, {"linear": 0.5, "attention": 31.0})
     assert [bar[0].get_width() for bar in bars] == [7.0, 20.0, 12.0, 0.5, 31.0]
     assert [bar[0].get_x() for bar in bars] == [0.0, 7.0, 27.0, 7.0, 7.0]
+    # The whole line ends the features, the dashed one the counts.
+    assert [line.get_xdata()[0] for line in ax.lines] == [7.0, 27.0]
     _, axes = figure(ncols=2)
     drawn = against_noise(axes, ("bag of words", "product"), (0.3, 0.8))
     assert [list(line.get_ydata()) for line in axes[1].lines] == [[one.beta_star for one in kept] for kept in drawn.values()]
@@ -93,3 +117,22 @@ def test_the_figures_draw_what_they_return() -> None:
     points = margin_against_bits(ax, 0.3)
     shown = {line.get_label(): (line.get_xdata()[0], line.get_ydata()[0]) for line in ax.lines if line.get_label() in points}
     assert shown == points and len(points) == len(towers())
+    M, J = ax.lines[0].get_data()
+    for name, (margin, bits) in points.items():
+        if "captions" not in name:
+            # Six standard errors of 8,000 draws, and a chord of the curve between 101 margins.
+            assert bits <= np.interp(margin, M, J) + 6 * towers()[name].kept(0.3, 8000).errors[2] + 2e-3
+    one = points["partly product"]
+    assert abs(one[1] - np.interp(one[0], M, J)) <= 6 * towers()["partly product"].kept(0.3, 8000).errors[2] + 2e-3
+
+
+def test_bells_are_as_wide_as_the_noise() -> None:
+    for path in re.findall(r"<path d='M([^']*)' stroke='[^']*' fill='none' stroke-dasharray", explorer("slots", 0.3))[:2]:
+        x, y = np.array([[float(v) for v in point.split()] for point in path.split("L")]).T
+        height = 110 - y[1:-1]
+        moved = (x[1:-1] - 230) / 120
+        # Slots lie 1 apart, so the bells stand at ±1/2; a tenth of a pixel of 120, and of the height 95.
+        centre = moved[height.argmax()]
+        assert abs(abs(centre) - 0.5) <= 2e-3
+        inside = np.abs(moved) < 1.89
+        assert np.abs(height - 95 * np.exp(-((moved - centre) ** 2) / (2 * 0.3**2)))[inside].max() <= 0.6

@@ -71,6 +71,7 @@ def test_most_of_the_published_binding_bits_are_counts() -> None:
         (lambda: list(tables(0, 2, 1)), "a = 0"),
         (lambda: list(tables(2, 2, -1)), "k = -1"),
         (lambda: count_share((2, 2, 2), 2), "two groups"),
+        (lambda: count_share((3, 3), 2, (3,)), "two groups"),
         (lambda: count_share((3, 3), 2, (3, 3)), "no binding"),
         (lambda: count_share((3, 3), 9), "no binding"),
     ],
