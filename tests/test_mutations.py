@@ -199,6 +199,31 @@ FAULTS = [
     ),
     ("scene_bank.py", ".sum()) / 4 / total", ".sum()) / 2 / total", "test_binding_functions.py", "interaction_of_its_codes"),
     ("binding_functions.py", "lowest > scores", "lowest >= scores", "test_binding_functions.py", "is_strict"),
+    # Probes.
+    (
+        "probe_heads.py",
+        "torch.ones(K, K, dtype=like.dtype, device=like.device), 1)",
+        "torch.ones(K, K, dtype=like.dtype, device=like.device), 0)",
+        "test_probes.py",
+        "no_conditional_sees and linear",
+    ),
+    ("probe_heads.py", "product.sum(-1), alpha=scale)", "product.sum(-1))", "test_probes.py", "those_of_a_loop and quadratic"),
+    ("probes.py", 'self.draws.set_state(tensors["generator"])', "pass", "test_probes.py", "killed_fit and quadratic"),
+    (
+        "probes.py",
+        "(1 - math.cos(math.pi * share / 0.15)) / 2)",
+        "(1 + math.cos(math.pi * share / 0.15)) / 2)",
+        "test_probes.py",
+        "learning_rate_rises",
+    ),
+    ("probe_data.py", " + gap**2 * (total * here / (total + here))", "", "test_probes.py", "moments_of_pieces"),
+    (
+        "calibration.py",
+        "torch.special.xlogy(K - wrong, 1 - flips)",
+        "torch.special.xlogy(K, 1 - flips)",
+        "test_calibration.py",
+        "flips_against",
+    ),
 ]
 
 

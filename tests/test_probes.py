@@ -1,6 +1,7 @@
 """Probes: all conditionals at once against a loop over them, laws of the families, and fits against exact posteriors."""
 
 import itertools
+import json
 import math
 from dataclasses import replace
 from typing import Any
@@ -17,6 +18,7 @@ from binding import probes
 from binding.files import load_tensors
 from binding.information import Enumerated, Subsets, features
 from binding.numerics import gaussian, generator
+from binding.pages import stored_run
 from binding.probe_data import Data, Rows, check_split, moments, split_codes, split_rows
 from binding.probe_heads import FAMILIES, Recipe, Size, attend, count, initial, logits, shapes
 from binding.probes import binding_information, code_length, fit, intervals, one_cycle
@@ -158,6 +160,17 @@ def test_an_invertible_map_of_z_is_a_change_of_weights(family: str, seed: int) -
     same = logits(recipe, size, w, z, o - 0.5), logits(recipe, size, moved, z @ M, o - 0.5)
     # Condition number 4.
     assert (same[0] - same[1]).abs().max() <= 1e-12 * (1 + same[0].abs().max())
+
+
+@pytest.mark.parametrize("family", ["linear", "shared", "quadratic", "deep"])
+def test_bfloat16_moves_logits_by_its_rounding(family: str) -> None:
+    """Eight bits of mantissa: the products of training move by a fraction of a per cent, and are not those of float32."""
+    recipe = Recipe(family, rank=2, hidden=3)
+    size, z, o, beside = inputs(recipe, 0)
+    w = {name: x.float() / 4 for name, x in drawn(recipe, size, 1).items()}
+    z, y, beside = z.float(), o.float() - 0.5, beside.float()
+    full, fast = (logits(recipe, size, w, z, y, beside, fast=fast) for fast in (False, True))
+    assert 1e-5 < (full - fast).abs().max() <= 0.05 * full.abs().max()
 
 
 def test_published_sizes() -> None:
@@ -457,6 +470,7 @@ def test_bad_input_stops_before_training(changed: dict[str, Any], said: str, mon
         ({"rank": 0}, "rank = 0"),
         ({"epochs": 0}, "epochs = 0"),
         ({"learning_rate": 0.0}, "learning_rate = 0.0"),
+        ({"precision": "float8"}, "precision = 'float8'"),
         ({"weight_decay": -1.0}, "weight_decay = -1.0"),
         ({"seed": -1}, "seed = -1"),
     ],
@@ -482,3 +496,17 @@ def test_more_bad_input_of_a_fit(tmp_path: Any) -> None:
     (tmp_path / "x.safetensors").write_bytes(b"12")
     with pytest.raises(ValueError, match="no safetensors file that can be mapped"):
         Rows(tmp_path / "x.safetensors")
+
+
+def test_the_stored_benchmark_is_whole() -> None:
+    """Equal logits, ratios of one run, and the command that makes it again."""
+    bench = json.loads(stored_run("probes-benchmark.json").read_text(encoding="utf-8"))
+    assert bench["schema"] == 1 and bench["command"].startswith("python benchmarks/bench_probes.py")
+    assert {"commit", "torch", "threads"} <= set(bench["provenance"]) and bench["provenance"]["threads"] == 1
+    for family, least in (("linear", 1), ("quadratic", 46), ("shared", 155)):
+        step = bench["steps"][family]
+        assert step["apart"] <= 1e-5  # float32 rounding of sums of 1,088 products
+        assert step["peer"] / step["bfloat16"] >= least
+    race = bench["race"]
+    assert race["ours"]["bits"] <= race["peer"]["bits"] and race["peer"]["apart"] <= 1e-4
+    assert bench["memory"]["streamed"] < 1049 / 2
