@@ -267,6 +267,15 @@ def test_sampled_information_is_that_of_the_quadrature(noise: float) -> None:
     assert kept.entropy == exact.entropy and kept.entropy_features == exact.entropy_features
 
 
+def test_scenes_are_drawn_by_their_law() -> None:
+    """Nine scenes of ten are told for sure, the others hardly: what is open depends on how often each is drawn."""
+    x, p, labels = np.array([-6.0, 0.0, 0.1]), np.array([0.9, 0.05, 0.05]), [0, 1, 1]
+    exact = of_channel(p, labels, on_a_line(x, 1.0))
+    kept = of_gaussian(x[:, None], p, labels, 1.0, generator(6), draws=20_000)
+    # Hoeffding for a mean of 20,000 values between 0 and log₂ 3, below 1e-9.
+    assert abs(kept.objects - exact.objects) <= log2(3) * sqrt(log(2 / 1e-9) / 40_000)
+
+
 def test_the_standard_error_is_that_of_repeated_runs() -> None:
     x, p, labels = np.array([[0.0], [0.5], [3.0], [3.5]]), np.full(4, 0.25), [0, 0, 1, 1]
     runs = [of_gaussian(x, p, labels, 0.7, generator(seed), draws=200) for seed in range(200)]
