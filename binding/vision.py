@@ -40,7 +40,9 @@ CONTROLS = (
 SHORT = (("cls", "quadratic"), ("penultimate", "attention"))
 LOOKED = 2000
 """Test rows that :func:`read` counts errors and landings on."""
-SWEEPS = ("ladder", "occlusion", "complexity", "alignment")
+SWEEPS = ("ladder", "pictures", "occlusion", "complexity", "alignment")
+SAMPLES = (2500, 5000, 10_000, 20_000, 40_000)
+"""Pictures that are probed in the sweep of that name."""
 PICTURES_SEED, DEMO_SEED = 500_000, 2026
 """Seed of the probed pictures less that of the encoder; seed of the one scene whose attention is shown."""
 PILES = (0, 1, 2, 3, 4)
@@ -87,8 +89,9 @@ def configurations(name: str) -> list[Run]:
     if name == "occlusion":
         return [Run(Encoder(seed=seed, world=Piled(piled=piled)), **short) for seed in range(3) for piled in PILES]
     if name == "alignment":
-        trained = ("untrained", "clip", "object")
-        return [Run(Encoder(objective, seed, ASTRIDE), **short) for seed in range(3) for objective in trained]
+        return [Run(Encoder(objective, seed, ASTRIDE), **short) for seed in range(3) for objective in ("untrained", "clip")]
+    if name == "pictures":
+        return [Run(Encoder(seed=seed), SHORT[:1], pictures=n) for seed in range(3) for n in SAMPLES]
     if name == "complexity":
         grids = [(World(colours=n, shapes=n), min(16, n * n)) for n in SIDES]
         return [Run(Encoder(seed=seed, world=w, objects=m, at_most=True), **short) for seed in range(3) for w, m in grids]
@@ -233,7 +236,8 @@ class Full:
 
 
 def full_configurations(name: str, model: str, side: int) -> list[Full]:
-    """The runs of a full sweep, one seed: the ladder, objects on top of others, 2 to 7 colours and shapes, or other places.
+    """The runs of a full sweep, one seed: the ladder, fewer pictures, objects on top of others, 2 to 7 colours and
+    shapes, or places off the patches.
 
     ``side``: pixels of the pictures. Raises ``ValueError`` for another name.
     """
@@ -248,6 +252,8 @@ def full_configurations(name: str, model: str, side: int) -> list[Full]:
     if name == "complexity":
         worlds = [(World(n, n, **sizes), min(16, n * n)) for n in range(2, 8)]
         return [replace(base, rows=SHORT, world=world, objects=most, shown=0) for world, most in worlds]
+    if name == "pictures":
+        return [replace(base, rows=SHORT[:1], pictures=n) for n in SAMPLES]
     if name == "alignment":
         return [replace(base, rows=SHORT, world=World(8, 8, **sizes | {"step": near})) for near in (step, step - 1, step - 2)]
     raise ValueError(f"no sweep {name!r}; choose {', '.join(SWEEPS)}")
@@ -301,7 +307,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
             label = f"{label}-{Path(chosen.model).name}-{chosen.side}"
             again += f" --model {chosen.model} --side {chosen.side} --pictures {chosen.pictures} --epochs {chosen.epochs}"
             configs = full_configurations(name, chosen.model, chosen.side)
-            configs = [replace(config, pictures=chosen.pictures, epochs=chosen.epochs) for config in configs]
+            more = {"epochs": chosen.epochs} | ({} if name == "pictures" else {"pictures": chosen.pictures})
+            configs = [replace(config, **more) for config in configs]
             runs = sweep(configs, partial(measure_full, folder=chosen.out / "tokens"), chosen.out / label)
         else:
             runs = sweep(configurations(name), measure, chosen.out / label)
