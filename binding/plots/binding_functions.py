@@ -53,10 +53,15 @@ def quadruple_map(
             if legend == "sum of its objects":
                 ax.plot(*torch.stack([place[name], point]).T, color=SOFT, lw=1, zorder=0)
                 continue
-            place[name] = point
+            if legend == "scene":
+                place[name] = point
+            else:
+                ax.plot(*torch.stack([place[name], point]).T, color=SOFT, lw=1, ls=":", zorder=0)
+                continue
             ax.annotate(name, point.tolist(), xytext=(6, 4), textcoords="offset points", fontsize=8, color=color)
         start += len(group)
     ax.set(xticks=(), yticks=(), aspect="equal")
+    ax.axis("off")
     ax.margins(0.2)
     ax.legend(fontsize=9, loc="upper center", bbox_to_anchor=(0.5, 0.0), ncols=2)
     return points
@@ -95,7 +100,11 @@ def predicted(ax: Axes, found: Mapping[float, Sequence[Mapping[str, float]]]) ->
 
 
 class Map:
-    """The plane of a few scenes that share their second object, for edits of the first: what the widget of the chapter draws."""
+    """A map of a few scenes that share their second object, for edits of the first: what the widget of the chapter draws.
+
+    Across: the direction in which scenes of different nouns differ most. Up: the one in which those of different adjectives do,
+    at a right angle. Each has a scale of its own, since adjectives move a vector much less than nouns.
+    """
 
     def __init__(self, bank: Bank, x: Tensor, u: Tensor, names: Sequence[str], firsts: Sequence[int], second: int) -> None:
         self.bank, self.x, self.u, self.firsts = bank, x, u, list(firsts)
@@ -106,9 +115,14 @@ class Map:
         """The row of the bank for each first object."""
         self.second = second
         self.centre = x[self.rows].mean(dim=0)
-        self.axes = torch.linalg.svd(x[self.rows] - self.centre, full_matrices=False).Vh[:2]
-        spots = (x[self.rows] - self.centre) @ self.axes.T
-        self.reach = float(spots.abs().max()) * 1.45
+        left = x[self.rows] - self.centre
+        axes = []
+        for value in (pairs[:, 0], pairs[:, 1]):
+            means = torch.stack([left[value == v].mean(dim=0) for v in value.unique()])
+            axes.append(torch.linalg.svd(means, full_matrices=False).Vh[0])
+            left = left - (left @ axes[-1])[:, None] * axes[-1]
+        self.axes = torch.stack(axes)
+        self.reach = ((x[self.rows] - self.centre) @ self.axes.T).abs().amax(dim=0) * 1.6
 
     def edit(self, old: int, new: int, strength: float) -> tuple[Tensor, int, float]:
         """The edited vector, the row of its nearest scene in the bank, and its cosine with the target."""
