@@ -143,7 +143,7 @@ def explorer(code: str, noise: float) -> str:
     parts = [
         _bell(both.distances.mean() / 2 * side, noise, color, dash) for side, color, dash in ((-1, BLUE, ""), (1, PURPLE, "6 4"))
     ]
-    parts.append(_text(230, 138, "image vectors of a scene and of its swap, mean distance"))
+    parts.append(_text(230, 138, "noisy images of a scene and its swap, at mean distance"))
     for (name, share, text, color), top in zip(bars, (170, 206, 242), strict=True):
         parts.append(f"<rect x='104' y='{top - 10}' width='{200 * max(share, 0):.0f}' height='20' fill='{color}'/>")
         parts.append(f"<path d='M104 {top - 10}h200v20h-200z' stroke='{SOFT}' fill='none'/>")
