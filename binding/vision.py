@@ -49,7 +49,7 @@ PILES = (0, 1, 2, 3, 4)
 """Objects that stand on another one, of eight, in the occlusion sweep."""
 ASTRIDE = World(size=5, step=6)
 """Smaller objects on places that do not fit the patches: nothing is covered, and most objects lie astride a border."""
-SIDES = (3, 4, 5, 7)
+SIDES = (3, 4, 5, 6, 7)
 """Colours, and shapes, in the complexity sweep."""
 
 

@@ -338,15 +338,22 @@ def test_stored_sweeps_say_what_the_page_says() -> None:
             assert looked["beta"][0] >= 0.8
         for row in (looked, rows["tokens attention"]):
             assert row["mass"][1] >= 3 * row["chance"][0]
-    for name, axis, score in (("occlusion", "step", "beta"), ("complexity", "colours", "beta_star")):
+    by_number: dict[int, list[float]] = {}
+    for run in load(STORED / "vision-pictures.json", vision.configurations("pictures")):
+        by_number.setdefault(run["config"]["pictures"], []).append(run["result"]["cls quadratic"]["objects"][0])
+    assert (np.diff([np.mean(by_number[n]) for n in sorted(by_number)]) >= 1).all()
+    astride = load(STORED / "vision-alignment.json", vision.configurations("alignment"))
+    for row in ("cls quadratic", "penultimate attention"):
+        blind = [run["result"][row]["beta"][0] for run in astride if run["config"]["encoder"]["objective"] == "untrained"]
+        assert np.mean(blind) <= 0.05
+    for name, axis, score in (("occlusion", "piled", "beta"), ("complexity", "colours", "beta_star")):
         means: dict[str, dict[int, list[float]]] = {}
         for run in load(STORED / f"vision-{name}.json", vision.configurations(name)):
-            world = run["config"]["encoder"]["world"]
-            if world["size"] == 7:
-                for row in ("cls quadratic", "penultimate attention"):
-                    means.setdefault(row, {}).setdefault(world[axis], []).append(run["result"][row][score][0])
+            value = run["config"]["encoder"]["world"][axis]
+            for row in ("cls quadratic", "penultimate attention"):
+                means.setdefault(row, {}).setdefault(value, []).append(run["result"][row][score][0])
         for by_value in means.values():
-            line = [np.mean(by_value[value]) for value in sorted(by_value, reverse=name == "occlusion")]
+            line = [np.mean(by_value[value]) for value in sorted(by_value)]
             assert all(len(values) == 3 for values in by_value.values())
             assert line == sorted(line, reverse=True)
 

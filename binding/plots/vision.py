@@ -90,6 +90,20 @@ def against(ax: Axes, x: Sequence[float], lines: Mapping[str, Sequence[Sequence[
     return artists
 
 
+def with_more(ax: Axes, bits: Mapping[int, Sequence[float]], counts: float, whole: float) -> list[Any]:
+    """Bits read against the number of pictures, one mark a seed; dashed, what the counts hold, and dotted, H(O)."""
+    numbers = list(bits)
+    artists = ax.plot(numbers, [np.mean(values) for values in bits.values()], color=BLUE)
+    ax.plot([n for n in numbers for _ in bits[n]], [x for n in numbers for x in bits[n]], "o", color=BLUE, ms=5)
+    for height, style, name in ((counts, "--", "counts"), (whole, ":", "H(O)")):
+        artists.append(ax.axhline(height, color=INK, lw=1.2, ls=style))
+        ax.text(numbers[0], height + 0.3, name, fontsize=9)
+    ax.set_xscale("log", base=2)
+    ax.set_xticks(numbers, [f"{n:,}" for n in numbers])
+    ax.set(xlabel="pictures", ylabel="bits read", ylim=(0, whole + 2))
+    return artists
+
+
 def png(pixels: Any) -> str:
     """A picture (3, side, side) of values in [0, 1] as the text of a PNG file in base 64."""
     from PIL import Image
