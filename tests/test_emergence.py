@@ -31,7 +31,7 @@ from binding.coverage_split import (
     status_floor,
     swapped,
 )
-from binding.emergence import COVERAGES, Config
+from binding.emergence import COVERAGES, SWEEPS, Config
 from binding.numerics import gaussian, generator
 from binding.object_encoders import KINDS, Transformer, draw_weights, positions, tokenise
 from binding.runs import digest, load, sweep
@@ -459,6 +459,22 @@ def test_a_small_world_is_learned_and_no_additive_probe_sees_it() -> None:
     assert found["margin"] > 0.05 and abs(found["from_objects"] / found["margin"] - 1) < 0.2
 
 
+def test_leakage_of_a_trained_model_depends_on_the_status_of_the_swap() -> None:
+    """In a model of the page's kind on fewer objects: ℓ₀ of two held-out objects, by how many objects of their swap were seen."""
+    config = Config(0.6, 15, steps=400)
+    dual, part, _ = emergence.train(config)
+    world = part.world
+    alone = torch.stack([torch.arange(world.objects), torch.full((world.objects,), EMPTY)], dim=1)
+    z, q = emergence.embed(dual, alone), emergence.queries(dual, world)[: world.objects]
+    found: dict[int, list[float]] = {0: [], 1: [], 2: []}
+    held = set(part.held.tolist())
+    for o, other in product(sorted(held), repeat=2):
+        if o // 15 != other // 15 and o % 15 != other % 15:
+            swap = {o - o % 15 + other % 15, other - other % 15 + o % 15}
+            found[len(swap & held)].append(float(z[o] @ q[other]))
+    assert np.mean(found[0]) < np.mean(found[1]) < np.mean(found[2])
+
+
 def test_three_concepts_are_measured_too() -> None:
     found = emergence.run(replace(TINY, concepts=3, values=4, model="tokens", pool="batch", concept_weight=None))
     assert 0 <= found["matched"] <= 1 and "probes" not in found and "status" not in found
@@ -516,6 +532,55 @@ def test_the_full_sweep_is_the_published_model() -> None:
     assert (first.width, first.layers, first.heads, first.hidden, first.dimension) == (256, 6, 4, 2048, 64)
     assert (first.steps, first.batch, first.learning_rate, first.weight_decay, first.pool) == (50_000, 512, 3e-5, 0.1, "batch")
     assert len({digest(c) for c in configs}) == len(configs)
+
+
+@pytest.mark.parametrize("name", SWEEPS)
+def test_the_stored_sweeps_are_complete_and_no_additive_fit_binds(name: str) -> None:
+    rows = load(RUNS / f"emergence-{name}.json", emergence.configurations(name))
+    said = {"commit", "python", "binding", "numpy", "torch", "device", "machine", "threads", "seconds", "processor_seconds"}
+    for row in rows:
+        config, found = Config(**row["config"]), row["result"]
+        assert set(row["provenance"]) == said
+        assert all(0 <= found[score] <= 1 for score in ("held", "seen", "concepts"))
+        part = split(World(config.concepts, config.values), config.coverage, generator(config.seed), config.planted)
+        assert [found["bag_floor"], found["status_floor"]] == [float(floor) for floor in split_floors(part)]
+        assert (found["matched"] is None) == (found["matched_scenes"] == 0)
+        assert ("probes" in found) == config.probes
+        if config.probes:
+            assert found["probes"]["additive"]["matched"] == 0.5
+            assert set(found["probes"]) == {"additive", "global", "per_object", "pairwise"}
+
+
+def test_where_the_stored_curves_cross() -> None:
+    """The statements of the page about |O| = 400, read from the stored sweep by another way than the page's."""
+    rows = load(RUNS / "emergence-curve.json", emergence.configurations("curve"))
+    large = [row for row in rows if row["config"]["values"] == 20]
+    for seed in range(3):
+        curve = {row["config"]["coverage"]: row["result"] for row in large if row["config"]["seed"] == seed}
+        assert curve[0.2]["matched"] < 0.75 < curve[0.5]["matched"]
+        assert curve[0.3]["held"] < 0.5 < curve[0.6]["held"]
+        assert all(curve[coverage]["concepts"] > 0.98 for coverage in COVERAGES if coverage >= 0.3)
+
+
+def test_what_the_stored_probes_explain() -> None:
+    curve = load(RUNS / "emergence-curve.json", emergence.configurations("curve"))
+    probed = [row for row in curve if "probes" in row["result"] and 0.6 <= row["config"]["coverage"] <= 0.8]
+    assert len(probed) == 9
+    assert all(row["result"]["probes"]["global"]["matched"] > 0.8 for row in probed)
+    weights = load(RUNS / "emergence-weights.json", emergence.configurations("weights"))
+    for row in weights:
+        bag = row["config"]["concept_weight"] in (1.0, None)
+        assert (row["result"]["matched"] <= 0.65) == bag and (row["result"]["matched"] >= 0.95) == (not bag)
+    pairs = [(row["result"]["from_objects"], row["result"]["margin"]) for row in curve if row["result"]["matched_scenes"] >= 20]
+    assert np.corrcoef(np.array(pairs).T)[0, 1] > 0.99
+
+
+def test_the_stored_benchmark_says_what_it_ran() -> None:
+    stored = json.loads((RUNS / "emergence-benchmark.json").read_text(encoding="utf-8"))
+    assert set(stored) == {"schema", "command", "result", "provenance"} and "bench_emergence.py" in stored["command"]
+    race = stored["result"]["race"]
+    assert race["ratio"] == pytest.approx(race["seconds"]["loops"] / race["seconds"]["ours"], rel=1e-12)  # one division
+    assert race["ratio"] > 1
 
 
 @pytest.mark.parametrize(

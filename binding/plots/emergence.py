@@ -60,18 +60,20 @@ def generalisation(axes: Sequence[Axes], held: Mapping[int, Curves], matched: Ma
 
 
 def one_world(ax: Axes, scores: Mapping[str, Curves], values: int, coverage: float) -> list[Any]:
-    """The curves of one |O|: matched choice, strict accuracy on held-out and on seen objects; one coverage is marked."""
-    artists = floors(ax, values)
+    """The curves of one |O| over coverage and both floors of a bag, with marks at one coverage; little ink, as it is a frame."""
+    artists: list[Any] = [ax.axhline(float(bag_floor(values)), color=SOFT, ls=":", lw=1.5, label="bag")]
+    few = np.linspace(0.15, 0.95, 9)
+    artists += ax.plot(few, [status_floor(values, ρ) for ρ in few], color=SOFT, lw=1, label="with bonus")
     for i, (name, curves) in enumerate(scores.items()):
         found = over_seeds(curves)
-        mean = [float(np.mean(v)) for v in found.values()]
         color = (BLUE, ORANGE, GREEN)[i]
-        artists += ax.plot(list(found), mean, MARKERS[i] + LINES[i], color=color, mfc="white", ms=5, label=name)
+        artists += ax.plot(list(found), [np.mean(v) for v in found.values()], LINES[i], color=color, label=name)
         if coverage in found:
-            artists += ax.plot(coverage, np.mean(found[coverage]), MARKERS[i], color=color, ms=10)
-    artists.append(ax.axvline(coverage, color=INK, lw=0.8))
-    axis(ax, "share of scenes")
-    ax.legend(fontsize=8, loc="upper left", bbox_to_anchor=(1.0, 1.0), labelspacing=0.3)
+            artists += ax.plot(coverage, np.mean(found[coverage]), MARKERS[i], color=color, ms=9)
+    ax.set(xlabel="ρ", xlim=(0.15, 0.95), ylim=(-0.03, 1.03))
+    ax.set_xticks((0.2, 0.5, 0.8))
+    ax.set_yticks((0, 0.5, 1))
+    ax.legend(fontsize=9, loc="center left", bbox_to_anchor=(1.0, 0.5))
     return artists
 
 
