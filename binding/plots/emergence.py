@@ -55,7 +55,7 @@ def generalisation(axes: Sequence[Axes], held: Mapping[int, Curves], matched: Ma
         artists += curve(axes[1], matched[values], f"|O| = {values**2}", i, PALETTE[i], small=True)
     axis(axes[0], "strict accuracy, held out")
     axis(axes[1], "matched choice")
-    axes[0].legend(fontsize=8, loc="upper left", bbox_to_anchor=(-0.02, 1.04), labelspacing=0.2)
+    axes[0].legend(fontsize=9, loc="center left", bbox_to_anchor=(1.0, 0.5))
     return artists
 
 
@@ -92,7 +92,7 @@ def transitions(ax: Axes, rows: Mapping[str, tuple[Sequence[float], tuple[float,
 
 
 def forms(axes: Sequence[Axes], matched: Mapping[str, Curves], explained: Mapping[str, Curves]) -> list[Any]:
-    """Matched choice of the model and of what each probe predicts for it (left); R² of the probes on held-out scenes (right)."""
+    """Matched choice of the model and of what each probe predicts for it; R² of the probes on held-out scenes."""
     artists: list[Any] = [axes[0].axhline(0.5, color=SOFT, ls=":", lw=1.5)]
     names = list(matched)
     for ax, found in zip(axes, (matched, explained), strict=True):
@@ -103,7 +103,7 @@ def forms(axes: Sequence[Axes], matched: Mapping[str, Curves], explained: Mappin
     axis(axes[1], "R², held out")
     axes[0].set_ylim(0.4, 1.03)
     axes[1].set_ylim(0, 1.03)
-    axes[1].legend(fontsize=8, loc="lower right")
+    axes[0].legend(fontsize=9, loc="center left", bbox_to_anchor=(1.0, 0.5))
     return artists
 
 
@@ -116,5 +116,5 @@ def predicted(ax: Axes, groups: Mapping[str, Sequence[tuple[float, float]]]) -> 
         x, y = zip(*pairs, strict=True)
         artists += ax.plot(x, y, MARKERS[i], color=PALETTE[i], mfc="none", ms=5, ls="none", label=name)
     ax.set(xlabel="predicted margin", ylabel="measured margin", xlim=ends, ylim=ends)
-    ax.legend(fontsize=8, loc="upper left")
+    ax.legend(fontsize=9, loc="upper left")
     return artists
