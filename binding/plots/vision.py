@@ -73,7 +73,7 @@ def landings(ax: Axes, mass: Mapping[str, Mapping[str, Sequence[float]]], chance
     artists.append(ax.axvline(100 * chance, color=INK, lw=1.2, ls=":"))
     ax.text(100 * chance + 0.8, -0.5, "chance", fontsize=9, va="center")
     ax.set_yticks(-np.arange(len(names)), names)
-    ax.set(xlim=(0, 80), ylim=(0.5 - len(names), 0.5), xlabel="attention on the patch of the object, %")
+    ax.set(xlim=(0, 100), ylim=(0.5 - len(names), 0.5), xlabel="attention on the patch of the object, %")
     ax.legend(fontsize=9, loc="lower right")
     return artists
 
