@@ -413,7 +413,8 @@ def _summary(
     found = intervals(rows, seed)
     given = prior.entropy_given_features
     flags = []
-    if found["difference"].value > given:
+    # On the same rows: what is saved on objects less what is saved on features is more than the prior has to give.
+    if fits["objects"].bits.mean() < fits["features"].bits.mean():
         flags.append(
             f"the difference, {found['difference']}, is more than H(O | F) = {given:.2f}: it is no bound, read the direct one"
         )

@@ -93,7 +93,7 @@ def test_the_quick_calibration() -> None:
             assert run["read"][kind] <= run["exact"][whole] + CHANCE_BITS / run["n_test"] + 1e-3
     for family, cases in (
         ("linear", ("nothing", "O", "flips")),
-        ("quadratic", ("nothing", "O", "F", "counts", "flips", "parity of 2")),
+        ("quadratic", ("nothing", "O", "F", "flips", "parity of 2")),
     ):
         assert all(usable(found[case, family]) for case in cases)
     assert abs(found["parity of 2", "linear"]["read"]["objects"]) <= 0.1

@@ -412,13 +412,26 @@ def test_features_alone_have_no_binding_by_the_direct_bound(seen: Any) -> None:
     assert found.null is None
 
 
-def test_a_reading_below_the_null_is_flagged(seen: Any) -> None:
-    o, _, split = seen
-    noise = gaussian((len(o), 3), generator(1))
-    flags = binding_information(noise, o, prior=PRIOR, split=split, disjoint=False, seed=3).flags
-    read = binding_information(noise, o, prior=PRIOR, split=split, disjoint=False, seed=3)
-    assert read.null is not None
-    assert any("where there is nothing" in flag for flag in flags) == (read.objects.value < read.null.value)
+@pytest.mark.parametrize(
+    ("reads", "said"),
+    [
+        ({"objects": 1, "features": 0, "direct": 1, "null": 0, "from_features": 1}, "is more than H(O | F)"),
+        ({"objects": 0, "features": 0, "direct": 0, "null": 1, "from_features": 1}, "where there is nothing"),
+        ({"objects": 1, "features": 1, "direct": 1, "null": 0, "from_features": 1}, None),
+    ],
+)
+def test_what_is_wrong_is_flagged(reads: dict[str, int], said: str | None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With probes that read all or nothing, in the order in which they are asked."""
+    share = iter(reads.values())
+
+    def all_or_nothing(recipe: Recipe, z: Any, targets: Tensor, *, split: Any, anchor: Tensor, **_: Any) -> probes.Fit:
+        bits = code_length(anchor[split[2]], targets[split[2]]) * (1 - next(share))
+        return probes.Fit(recipe, Size(1, 1), {}, torch.zeros(1), torch.ones(1), bits, [])
+
+    monkeypatch.setattr(probes, "fit", all_or_nothing)
+    o, z = channel(300, 0)
+    flags = binding_information(z, o, prior=PRIOR, split=split_rows(300), disjoint=False).flags
+    assert len(flags) == (said is not None) and all(said in flag for flag in flags)
 
 
 def test_the_other_families_of_priors_go_through() -> None:

@@ -9,8 +9,9 @@ from binding.calibration import tolerance
 from binding.plots import BLUE, GREEN, INK, MARKERS, ORANGE, PALETTE, SOFT
 
 Readings = Mapping[tuple[str, str], Mapping[str, Any]]
-WIDTH, TOP = 330, 6.98
-"""Pixels of the longest bar of the widget, and the bits it stands for."""
+Grid = Mapping[tuple[float, str, str], Mapping[str, Any]]
+WIDTH, TOP, MISSED = 290, 6.98, 0.3
+"""Pixels of the longest bar of the widget, the bits it stands for, and the upper end of the axis of missed bits."""
 
 
 def calibrated(ax: Axes, cases: Sequence[str], families: Sequence[str], found: Readings) -> list[Any]:
@@ -32,28 +33,53 @@ def calibrated(ax: Axes, cases: Sequence[str], families: Sequence[str], found: R
     return artists
 
 
-def frame(found: Mapping[str, Any], flips: float, family: str, anchor: str) -> str:
-    """One frame of the widget as SVG text: exact bits and what a probe read, as bars from zero."""
-    exact, read = found["exact"]["objects"], found["read"]["objects"]
-    parts, zero = [], 96
-    for y, name, value, color in ((40, "exact", exact, GREEN), (84, "read", read, BLUE if anchor == "yes" else ORANGE)):
-        width = WIDTH * abs(value) / TOP
-        left = zero if value >= 0 else zero - width
-        parts.append(f"<rect x='{left:.1f}' y='{y - 14}' width='{width:.1f}' height='28' fill='{color}'/>")
-        parts.append(f"<text x='58' y='{y + 5}' text-anchor='end'>{name}</text>")
-        parts.append(f"<text x='{max(left + width, zero) + 6:.1f}' y='{y + 5}'>{value:.2f}</text>")
-    parts.append(f"<path d='M{zero} 14V110' stroke='{INK}' stroke-width='1.5'/>")
-    parts.append(f"<text x='{zero}' y='128' text-anchor='middle'>0</text>")
-    parts.append(f"<text x='{zero + WIDTH}' y='128' text-anchor='middle'>{TOP:.2f} bits</text>")
-    parts.append(f"<path d='M{zero} 112H{zero + WIDTH}' stroke='{SOFT}'/>")
+def frame(found: Grid, flips: float, family: str, anchor: str) -> str:
+    """One frame of the widget as SVG text: exact and read bits as bars, and below what is missed at every noise."""
+    of = found[flips, family, anchor]
+    exact, read = of["exact"]["objects"], of["read"]["objects"]
+    parts: list[str] = []
+    zero = 96
+    for y, name, value, color in ((24, "exact", exact, GREEN), (60, "read", read, BLUE if anchor == "yes" else ORANGE)):
+        width = max(0.0, WIDTH * value / TOP)
+        parts.append(f"<rect x='{zero}' y='{y - 12}' width='{width:.1f}' height='24' fill='{color}'/>")
+        parts += [_text(90, y + 5, name, "end"), _text(zero + width + 6, y + 5, f"{value:.2f} bits")]
+    for state, color, dashes in (("yes", BLUE, ""), ("no", ORANGE, " stroke-dasharray='7 4'")):
+        line = {x: found[x, family, state] for x in sorted({key[0] for key in found})}
+        places = {x: _place(x, r["exact"]["objects"] - r["read"]["objects"]) for x, r in line.items()}
+        path = "L".join(f"{x:.0f} {y:.0f}" for x, y in places.values())
+        parts.append(f"<path d='M{path}' fill='none' stroke='{color}' stroke-width='2'{dashes}/>")
+        last = list(places.values())[-1]
+        parts.append(_text(last[0] + 8, last[1] + 5, "anchored" if state == "yes" else "free"))
+        if state == anchor:
+            at = places[flips]
+            parts.append(f"<circle cx='{at[0]:.0f}' cy='{at[1]:.0f}' r='7' fill='none' stroke='{INK}' stroke-width='2'/>")
+    low, high = _place(0, 0), _place(0.4, MISSED)
+    parts.append(f"<path d='M{low[0]:.0f} {high[1]:.0f}V{low[1]:.0f}H{high[0]:.0f}' fill='none' stroke='{INK}'/>")
+    parts += [_text(90, low[1] + 5, "0", "end"), _text(90, high[1] + 5, f"{MISSED}", "end"), _text(90, 170, "missed", "end")]
+    parts += [_text(_place(x, 0)[0], low[1] + 20, f"{x}", "middle") for x in (0.1, 0.2, 0.3, 0.4)]
+    parts.append(_text(230, low[1] + 38, "share of bits flipped", "middle"))
     look = f"font-family='DejaVu Sans,Verdana,sans-serif' font-size='14' fill='{INK}'"
-    size = "width='490' height='140' viewBox='0 0 490 140'"
+    size = "width='500' height='276' viewBox='0 0 500 276'"
     return f"<svg xmlns='http://www.w3.org/2000/svg' {size}><g {look}>{''.join(parts)}</g></svg>"
 
 
-def frame_alt(found: Mapping[str, Any], flips: float, family: str, anchor: str) -> str:
+def _place(flips: float, missed: float) -> tuple[float, float]:
+    return 96 + 290 * flips / 0.4, 232 - 128 * missed / MISSED
+
+
+def _text(x: float, y: float, text: str, anchor: str = "start") -> str:
+    turned = "" if anchor == "start" else f" text-anchor='{anchor}'"
+    return f"<text x='{x:.0f}' y='{y:.0f}'{turned}>{text}</text>"
+
+
+def frame_alt(found: Grid, flips: float, family: str, anchor: str) -> str:
     """The numbers of one frame in words."""
-    exact, read = found["exact"]["objects"], found["read"]["objects"]
-    anchored = "with" if anchor == "yes" else "without"
-    short = f"{read:.2f} bits of the {exact:.2f} that are there, {exact - read:.2f} fewer"
-    return f"Flips {flips}, {family} probe {anchored} an anchor: reads {short}."
+    missed = {}
+    for state in ("yes", "no"):
+        r = found[flips, family, state]
+        missed[state] = r["exact"]["objects"] - r["read"]["objects"]
+    r = found[flips, family, anchor]
+    exact, read = r["exact"]["objects"], r["read"]["objects"]
+    how = "with an anchor" if anchor == "yes" else "free"
+    both = f"Anchored it misses {missed['yes']:.2f}, free {missed['no']:.2f}"
+    return f"Flips {flips}, {family} probe, {how}: reads {read:.2f} of {exact:.2f} bits. {both}."
