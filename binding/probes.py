@@ -415,9 +415,8 @@ def _summary(
     flags = []
     # On the same rows: what is saved on objects less what is saved on features is more than the prior has to give.
     if fits["objects"].bits.mean() < fits["features"].bits.mean():
-        flags.append(
-            f"the difference, {found['difference']}, is more than H(O | F) = {given:.2f}: it is no bound, read the direct one"
-        )
+        whole = f"H(O | F) = {given:.2f} on average"
+        flags.append(f"the difference, {found['difference']}, is more than these rows hold, {whole}: read the direct bound")
     if "null" in fits and found["objects"].value < found["null"].value:
         flags.append(f"the probe reads {found['objects']} bits of objects, and {found['null']} where there is nothing")
 

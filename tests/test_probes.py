@@ -415,7 +415,7 @@ def test_features_alone_have_no_binding_by_the_direct_bound(seen: Any) -> None:
 @pytest.mark.parametrize(
     ("reads", "said"),
     [
-        ({"objects": 1, "features": 0, "direct": 1, "null": 0, "from_features": 1}, "is more than H(O | F)"),
+        ({"objects": 1, "features": 0, "direct": 1, "null": 0, "from_features": 1}, "is more than these rows hold"),
         ({"objects": 0, "features": 0, "direct": 0, "null": 1, "from_features": 1}, "where there is nothing"),
         ({"objects": 1, "features": 1, "direct": 1, "null": 0, "from_features": 1}, None),
     ],

@@ -49,13 +49,18 @@ def frame(found: Grid, flips: float, family: str, anchor: str) -> str:
         path = "L".join(f"{x:.0f} {y:.0f}" for x, y in places.values())
         parts.append(f"<path d='M{path}' fill='none' stroke='{color}' stroke-width='2'{dashes}/>")
         last = list(places.values())[-1]
-        parts.append(_text(last[0] + 8, last[1] + 5, "anchored" if state == "yes" else "free"))
+        parts.append(_text(last[0] + 12, last[1] + 5, "anchored" if state == "yes" else "free"))
         if state == anchor:
             at = places[flips]
             parts.append(f"<circle cx='{at[0]:.0f}' cy='{at[1]:.0f}' r='7' fill='none' stroke='{INK}' stroke-width='2'/>")
     low, high = _place(0, 0), _place(0.4, MISSED)
     parts.append(f"<path d='M{low[0]:.0f} {high[1]:.0f}V{low[1]:.0f}H{high[0]:.0f}' fill='none' stroke='{INK}'/>")
-    parts += [_text(90, low[1] + 5, "0", "end"), _text(90, high[1] + 5, f"{MISSED}", "end"), _text(90, 170, "missed", "end")]
+    parts += [
+        _text(90, low[1] + 5, "0", "end"),
+        _text(90, high[1] + 5, f"{MISSED}", "end"),
+        _text(90, 162, "bits", "end"),
+        _text(90, 180, "missed", "end"),
+    ]
     parts += [_text(_place(x, 0)[0], low[1] + 20, f"{x}", "middle") for x in (0.1, 0.2, 0.3, 0.4)]
     parts.append(_text(230, low[1] + 38, "share of bits flipped", "middle"))
     look = f"font-family='DejaVu Sans,Verdana,sans-serif' font-size='14' fill='{INK}'"
