@@ -23,14 +23,13 @@ from torch import Tensor
 from binding.information import Subsets, features
 from binding.numerics import gaussian, generator, signs
 from binding.probe_data import Split, split_rows
-from binding.probe_heads import Recipe
+from binding.probe_heads import FAMILIES, Recipe
 from binding.probes import binding_information, fit
 from binding.runs import store, sweep
 
 GROUPS, OBJECTS = (3, 3), 4
 TOKEN_NOISE = 0.3
 CASES = ("nothing", "O", "F", "counts", "flips", "sum, d = 24", "sum, d = 6", "parity of 2", "parity of 3")
-MADE_CASES = ("nothing", "O", "F", "counts")
 TOKEN_CASES = ("nothing", "tokens", "noisy tokens")
 """What the attention probe is calibrated on."""
 CHANCE_BITS = 30.0
@@ -221,13 +220,10 @@ def calibrate(families: Sequence[str], cases: Sequence[str] = CASES, **settings:
 
 
 def configurations() -> list[Run]:
-    """All runs of the page: every family on every case it can read, and the channel "flips" at all its noises.
-
-    MADE costs ten times as much as the others, so it runs where the conditionals and not z are the difficulty.
-    """
-    ladder = ("linear", "shared", "quadratic", "deep")
-    found = [Run(case, family) for case in CASES for family in ladder] + [Run(case, "made") for case in MADE_CASES]
-    found += [Run(case, "attention") for case in TOKEN_CASES] + [Run("nothing", family, anchored=False) for family in ladder]
+    """All runs of the page: every family on every case it can read, and the channel "flips" at all its noises."""
+    flat = [family for family in FAMILIES if family != "attention"]
+    found = [Run(case, family) for case in CASES for family in flat] + [Run(case, "attention") for case in TOKEN_CASES]
+    found += [Run("nothing", family, anchored=False) for family in flat]
     swept = [(x, a) for x in FLIPS for a in (True, False) if x != 0.1 or not a]
     return found + [Run("flips", f, flips=x, anchored=a) for x, a in swept for f in ("linear", "quadratic", "deep")]
 
