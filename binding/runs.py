@@ -87,10 +87,11 @@ def kept(config: Any, run: Callable[[Any], dict[str, Any]], folder: Path) -> dic
         except (ValueError, KeyError, TypeError):
             pass
         raise ValueError(f"{path} is not the run of {config}; move it away and start again")
+    made_with = provenance()  # before the run: the code may change while it lasts
     start, processor = time.perf_counter(), time.process_time()
     result = run(config)
     spent = {"seconds": round(time.perf_counter() - start, 1), "processor_seconds": round(time.process_time() - processor, 1)}
-    found = {"config": plain, "result": result, "provenance": provenance() | spent}
+    found = {"config": plain, "result": result, "provenance": made_with | spent}
     write_json(path, found)
     return found
 
