@@ -35,6 +35,7 @@ from binding.cli import main
 from binding.codes import leakage
 from binding.encoders import minilm
 from binding.numerics import gaussian, generator
+from binding.pages import stored_run
 from binding.runs import load
 from binding.scene_bank import (
     ADJECTIVES,
@@ -431,6 +432,21 @@ def test_the_sweep_is_kept_and_stored(tmp_path, monkeypatch) -> None:
     assert [row["config"]["encoder"] for row in stored] == list(ENCODERS)
     assert all(row["result"]["additive"]["swap"] == 0.5 for row in stored)
     assert all(row["result"]["decomposition"]["r2_objects"] == pytest.approx(1, abs=1e-3) for row in stored)
+
+
+def test_the_stored_sweep_says_what_the_page_says() -> None:
+    runs = load(stored_run("binding-functions.json"), configurations(2))
+    swap = {
+        (encoder, name): np.mean([row["result"][name]["swap"] for row in runs if row["config"] == {**row["config"], **cell}])
+        for encoder in ENCODERS
+        for name in PREDICTORS
+        for cell in ({"encoder": encoder, "coverage": 0.5},)
+    }
+    assert all(swap[encoder, "additive"] == 0.5 for encoder in ENCODERS)
+    assert swap[ENCODERS[2], "global"] > 0.7 and swap[ENCODERS[2], "global"] > swap[ENCODERS[2], "per_object"] + 0.1
+    assert all(abs(swap[encoder, "global"] - 0.5) < 0.15 for encoder in ENCODERS[:2])
+    trained = [row["result"]["decomposition"] for row in runs if row["config"]["encoder"] == ENCODERS[2]]
+    assert min(row["binding_share"] for row in trained) > 0.1 and min(row["carried"] for row in trained) > 0.5
 
 
 def test_the_command_measures_embeddings_from_anywhere(tmp_path, capsys) -> None:
