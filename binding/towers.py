@@ -211,6 +211,7 @@ def _build(model_cfg: dict[str, Any], seed: int) -> Any:
     from open_clip.model import CLIPTextCfg, _build_text_tower
 
     text = {**model_cfg["text_cfg"], "hf_model_pretrained": False, "output_tokens": False}
+    # open_clip draws weights from the global generator alone: it is seeded in a fork, and is then as it was.
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         return _build_text_tower(model_cfg["embed_dim"], CLIPTextCfg(**text), bool(model_cfg.get("quick_gelu")))

@@ -181,6 +181,7 @@ def build(config: Config) -> Any:
     width, heads = config.width, config.width // 32
     image = {"image_size": SIDE, "patch_size": 8, "layers": config.image_layers, "width": width, "head_width": 32}
     text = {"context_length": 9, "vocab_size": len(WORDS), "layers": config.text_layers, "width": width, "heads": heads}
+    # open_clip draws weights from the global generator alone: it is seeded in a fork, and is then as it was.
     with torch.random.fork_rng():
         torch.manual_seed(config.seed)
         return CLIP(width, image, text).to(device())

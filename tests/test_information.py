@@ -67,7 +67,7 @@ def conditional(law: Law, row: tuple[int, ...], k: int) -> tuple[Fraction, Fract
     return tuple(sum((p for code, p in law.items() if code[: k + 1] == (*row[:k], bit)), Fraction(0)) for bit in (1, 0))
 
 
-def agrees(odds: torch.Tensor, law: Law, rows: list[tuple[int, ...]], after: int = 0) -> None:
+def check_agreement(odds: torch.Tensor, law: Law, rows: list[tuple[int, ...]], after: int = 0) -> None:
     """Every log odds is that of the law; rows may have a beginning of ``after`` bits that is given and not coded."""
     assert odds.dtype == torch.float64
     for row, values in zip(rows, odds.tolist(), strict=True):
@@ -88,10 +88,10 @@ def test_every_log_odds_is_that_of_the_list_of_all_codes(case) -> None:
     joint = {(*shown_by(code, groups), *code): p for code, p in law.items()}
     o = torch.tensor(codes, dtype=torch.uint8)
     f = features(o, groups)
-    agrees(prior.log_odds(o), law, codes)
-    agrees(prior.feature_log_odds(f), joint, [shown_by(code, groups) for code in codes])
+    check_agreement(prior.log_odds(o), law, codes)
+    check_agreement(prior.feature_log_odds(f), joint, [shown_by(code, groups) for code in codes])
     if len(groups) == 2 or isinstance(prior, Enumerated):
-        agrees(prior.log_odds_given_features(o, f), joint, [(*shown_by(code, groups), *code) for code in codes], sum(groups))
+        check_agreement(prior.log_odds_given_features(o, f), joint, [(*shown_by(code, groups), *code) for code in codes], sum(groups))
 
 
 def bits(o: torch.Tensor, odds: torch.Tensor) -> torch.Tensor:
