@@ -91,7 +91,9 @@ def test_every_log_odds_is_that_of_the_list_of_all_codes(case) -> None:
     check_agreement(prior.log_odds(o), law, codes)
     check_agreement(prior.feature_log_odds(f), joint, [shown_by(code, groups) for code in codes])
     if len(groups) == 2 or isinstance(prior, Enumerated):
-        check_agreement(prior.log_odds_given_features(o, f), joint, [(*shown_by(code, groups), *code) for code in codes], sum(groups))
+        check_agreement(
+            prior.log_odds_given_features(o, f), joint, [(*shown_by(code, groups), *code) for code in codes], sum(groups)
+        )
 
 
 def bits(o: torch.Tensor, odds: torch.Tensor) -> torch.Tensor:
