@@ -32,8 +32,8 @@ class World:
     """How a scene becomes a picture: objects of ``size`` pixels on ``places`` × ``places`` points that lie ``step`` apart.
 
     Each object is moved by 0 to ``jitter`` pixels down and right. With step ≥ size + jitter no object covers another.
-    Raises ``ValueError`` for more colours or shapes than have a name, a size below 5 (shapes would look alike), and objects that
-    do not fit into the picture.
+    Raises ``ValueError`` for more colours or shapes than have a name, a size below 7 (a disc of 5 pixels is a diamond, one of 6
+    a square), and objects that do not fit into the picture.
     """
 
     colours: int = 6
@@ -55,8 +55,8 @@ class World:
         for name, value, most in (("colours", self.colours, len(COLOURS)), ("shapes", self.shapes, len(SHAPES))):
             if not 1 <= value <= most:
                 raise ValueError(f"{name} = {value}; there are 1 to {most}")
-        if self.size < 5:
-            raise ValueError(f"size = {self.size}; below 5 pixels some shapes look alike")
+        if self.size < 7:
+            raise ValueError(f"size = {self.size}; below 7 pixels some shapes look alike")
         if min(self.places, self.step) < 1 or self.jitter < 0:
             raise ValueError(f"places = {self.places}, step = {self.step}, jitter = {self.jitter}; need 1, 1 and 0 or more")
         if self.extent > self.side:

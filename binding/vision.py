@@ -47,8 +47,8 @@ PICTURES_SEED, DEMO_SEED = 500_000, 2026
 """Seed of the probed pictures less that of the encoder; seed of the one scene whose attention is shown."""
 PILES = (0, 1, 2, 3, 4)
 """Objects that stand on another one, of eight, in the occlusion sweep."""
-ASTRIDE = World(size=5, step=6)
-"""Smaller objects on places that do not fit the patches: nothing is covered, and most objects lie astride a border."""
+ASTRIDE = World(side=40)
+"""The usual objects on the usual places in a wider frame: nothing is covered, and every object lies on three or four patches."""
 SIDES = (3, 4, 5, 6, 7)
 """Colours, and shapes, in the complexity sweep."""
 
@@ -255,7 +255,8 @@ def full_configurations(name: str, model: str, side: int) -> list[Full]:
     if name == "pictures":
         return [replace(base, rows=SHORT[:1], pictures=n) for n in SAMPLES]
     if name == "alignment":
-        return [replace(base, rows=SHORT, world=World(8, 8, **sizes | {"step": near})) for near in (step, step - 1, step - 2)]
+        nearer = [{"step": near, "jitter": near - size} for near in (step, step - 1, step - 2)]  # so that nothing is covered
+        return [replace(base, rows=SHORT, world=World(8, 8, **sizes | moved)) for moved in nearer]
     raise ValueError(f"no sweep {name!r}; choose {', '.join(SWEEPS)}")
 
 

@@ -12,6 +12,7 @@ from binding import colourshape
 from binding.colourshape import COLOURS, GROUND, SHAPES, Pictures, Piled, World, buckets, captions, draw, masks, split
 from binding.information import Subsets, UpTo
 from binding.numerics import generator
+from binding.vision import ASTRIDE
 
 seeds = st.integers(0, 10_000)
 NEAR = World(step=3)
@@ -47,14 +48,29 @@ def stamps() -> dict[tuple[float, ...], int]:
     return found
 
 
-@pytest.mark.parametrize("size", [7, 13, 21])
-def test_shapes_differ_at_every_size_and_under_every_shift(size: int) -> None:
-    shapes = masks(size)
-    padded = {
-        (s, y, x): tuple(torch.nn.functional.pad(shapes[s], (x, 1 - x, y, 1 - y)).flatten().tolist())
-        for s, y, x in product(range(len(SHAPES)), (0, 1), (0, 1))
-    }
-    assert len(set(padded.values())) == len(padded)
+@pytest.mark.parametrize("size", range(7, 43))
+def test_shapes_differ_at_every_size_wherever_they_are(size: int) -> None:
+    """Cut to what is drawn, no shape is another one, so no shift makes two of them alike."""
+    shapes = masks(size).bool()
+    cut = {str(shape[shape.any(1)][:, shape.any(0)].int().tolist()) for shape in shapes}
+    assert len(cut) == len(SHAPES) == len(shapes)
+
+
+def test_smaller_shapes_are_refused_because_some_are_alike() -> None:
+    for size, twins in ((5, ("disc", "diamond")), (6, ("disc", "square"))):
+        one, two = (masks(size)[SHAPES.index(name)] for name in twins)
+        assert torch.equal(one, two)
+        with pytest.raises(ValueError, match=f"size = {size}"):
+            World(size=size)
+
+
+@given(seeds)
+def test_objects_astride_lie_on_several_patches_each_and_cover_nothing(seed: int) -> None:
+    shown = draw(ASTRIDE, sample(4, seed), generator(seed))
+    assert (shown.visible == 1).all()
+    touched = (shown.on_patches(8) > 0).sum(2)
+    crosses = shown.objects % 6 == SHAPES.index("cross")  # a thin one, which leaves one of its four patches empty
+    assert torch.equal(touched, 4 - crosses.long())
 
 
 @given(seeds, st.sampled_from([2, 3, 5, 8]))
@@ -188,7 +204,7 @@ def with_entry(value: float) -> torch.Tensor:
     [
         (lambda: World(colours=9), "colours = 9"),
         (lambda: World(shapes=0), "shapes = 0"),
-        (lambda: World(size=4), "size = 4"),
+        (lambda: World(size=6), "size = 6"),
         (lambda: World(places=0), "places = 0"),
         (lambda: World(jitter=-1), "jitter = -1"),
         (lambda: Piled(piled=-1), "piled = -1"),

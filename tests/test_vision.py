@@ -15,7 +15,7 @@ from safetensors.torch import save_file
 
 from binding import vision, vit
 from binding.activations import CHUNK, Pretrained, fill, opened
-from binding.colourshape import TRAINED, World, buckets, draw, split
+from binding.colourshape import TRAINED, Piled, World, buckets, draw, split
 from binding.information import Subsets
 from binding.numerics import gaussian, generator
 from binding.probes import Recipe, fit
@@ -217,7 +217,7 @@ def test_a_run_reads_what_is_there_and_nothing_where_there_is_nothing() -> None:
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A tiny model as timm stores one."""
     path = tmp_path_factory.mktemp("tiny")
-    args = {"img_size": 64, "patch_size": 8, "embed_dim": 16, "depth": 3, "num_heads": 2, "reg_tokens": 2}
+    args = {"img_size": 80, "patch_size": 8, "embed_dim": 16, "depth": 3, "num_heads": 2, "reg_tokens": 2}
     with torch.random.fork_rng():
         torch.manual_seed(0)
         net = timm.create_model("vit_tiny_patch16_224", num_classes=0, **args)
@@ -226,14 +226,14 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-BIG = World(2, 2, 64, 8, 4, 12, 2)
+BIG = World(2, 2, 80, 8, 4, 12, 2)
 
 
 def test_a_published_encoder_gives_the_tokens_of_timm(folder: Path) -> None:
-    net = Pretrained(str(folder), 64)
-    pixels = torch.rand(3, 3, 64, 64, generator=generator(0))
+    net = Pretrained(str(folder), 80)
+    pixels = torch.rand(3, 3, 80, 80, generator=generator(0))
     last, before = net(pixels)
-    assert last.shape == before.shape == (3, 65, 16)
+    assert last.shape == before.shape == (3, 101, 16)
     with torch.no_grad():
         x = (pixels - 0.5) / 0.5  # what timm's configuration of this model says
         own = net.net.forward_features(x)
@@ -246,7 +246,7 @@ def test_a_published_encoder_gives_the_tokens_of_timm(folder: Path) -> None:
 
 
 def test_a_store_goes_on_where_it_was_stopped(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    net, prior = Pretrained(str(folder), 64), Subsets((2, 2), 2)
+    net, prior = Pretrained(str(folder), 80), Subsets((2, 2), 2)
     n, about = 2 * CHUNK + 5, {"model": "tiny"}
     whole = fill(tmp_path / "whole", net, BIG, prior, 3, n, about)
     assert {name: x.dtype.name for name, x in whole.items() if name in ("cls", "tokens", "codes", "on")} == {
@@ -255,7 +255,7 @@ def test_a_store_goes_on_where_it_was_stopped(folder: Path, tmp_path: Path, monk
         "codes": "uint8",
         "on": "bool",
     }
-    assert whole["tokens"].shape == (n, 64, 16)
+    assert whole["tokens"].shape == (n, 100, 16)
     assert whole["objects"].shape == (n, 3)
     assert isinstance(whole["tokens"], np.memmap)
     calls = 0
@@ -280,11 +280,11 @@ def test_a_store_goes_on_where_it_was_stopped(folder: Path, tmp_path: Path, monk
 
 
 def test_the_full_command_runs_on_a_local_folder(folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    arguments = ["--scale", "full", "--sweep", "occlusion", "--model", str(folder), "--side", "64"]
+    arguments = ["--scale", "full", "--sweep", "occlusion", "--model", str(folder), "--side", "80"]
     arguments += ["--pictures", "150", "--epochs", "1", "--out", str(tmp_path)]
     vision.main(arguments)
-    label = f"vision-occlusion-{folder.name}-64"
-    configs = [replace(c, pictures=150, epochs=1) for c in vision.full_configurations("occlusion", str(folder), 64)]
+    label = f"vision-occlusion-{folder.name}-80"
+    configs = [replace(c, pictures=150, epochs=1) for c in vision.full_configurations("occlusion", str(folder), 80)]
     runs = load(tmp_path / f"{label}.json", configs)
     assert "4 runs" in capsys.readouterr().out
     assert [run["config"]["world"]["piled"] for run in runs] == [0, 3, 6, 9]
@@ -301,7 +301,9 @@ def test_published_scenes_at_full_scale() -> None:
     published = [4, 9, 16, 24.92, 34.31, 42.45]  # H(O) of n × n with at most min(16, n²) objects
     assert [run.prior().entropy for run in complex_] == pytest.approx(published, abs=0.005)
     for run in complex_ + [r for name in ("occlusion", "alignment") for r in vision.full_configurations(name, "any", 336)]:
-        assert draw(run.world, run.prior().sample(2, generator(0)), generator(0)).pixels.shape[-1] in (224, 336)
+        shown = draw(run.world, run.prior().sample(2, generator(0)), generator(0))
+        assert shown.pixels.shape[-1] in (224, 336)
+        assert isinstance(run.world, Piled) or (shown.visible[shown.objects >= 0] == 1).all()
 
 
 # Stored runs
@@ -418,7 +420,7 @@ def test_bad_input_is_named(call, names: str) -> None:
 
 
 def test_a_folder_that_does_not_fit_is_named(folder: Path, tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match="takes pictures of 64 pixels, the scenes have 32"):
+    with pytest.raises(ValueError, match="takes pictures of 80 pixels, the scenes have 32"):
         Pretrained(str(folder), 32)
     with pytest.raises(ValueError, match="no description of a timm model"):
         Pretrained(str(tmp_path), 64)
@@ -429,7 +431,7 @@ def test_a_folder_that_does_not_fit_is_named(folder: Path, tmp_path: Path) -> No
         Pretrained(str(tmp_path), 64)
     (tmp_path / "model.safetensors").write_bytes((folder / "model.safetensors").read_bytes())
     with pytest.raises(ValueError, match="tensors differ"):
-        Pretrained(str(tmp_path), 64)
+        Pretrained(str(tmp_path), 80)
 
 
 def test_a_hub_that_does_not_answer_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
