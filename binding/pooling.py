@@ -4,7 +4,7 @@ T tokens, of which one shows the object that is asked for. A query gives its tok
 alike. Entropies and code lengths are in bits.
 """
 
-from math import exp, inf, log, log1p, sqrt
+from math import comb, exp, inf, log, log1p, sqrt
 
 import torch
 
@@ -63,3 +63,19 @@ def signal_to_noise(share: float, T: int, noise: float) -> float:
     if not 0 <= share <= 1 or not noise > 0 or T < 2:
         raise ValueError(f"share = {share}, noise = {noise}, T = {T}; need 0 <= share <= 1, noise > 0 and 2 tokens or more")
     return share / (noise * sqrt(share**2 + (1 - share) ** 2 / (T - 1)))
+
+
+def feature_share(mates: int, others: int, k: int) -> float:
+    """E[1 / (1 + N)], with N = Σ over k − 1 other objects of one that is a mate: what a query lands that knows one feature only.
+
+    Its attention is spread evenly over its object and all present objects that share the feature. The k objects of a scene are
+    a uniform set; ``mates`` of the other objects share the feature and ``others`` do not, so N is hypergeometric.
+    Raises ``ValueError`` for negative numbers, or k outside 1 to 1 + mates + others.
+
+    >>> feature_share(0, 8, 4), feature_share(8, 0, 4)
+    (1.0, 0.25)
+    """
+    if min(mates, others) < 0 or not 1 <= k <= 1 + mates + others:
+        raise ValueError(f"mates = {mates}, others = {others}, k = {k}; need 0 or more, and 1 <= k <= {1 + mates + others}")
+    ways = [comb(mates, n) * comb(others, k - 1 - n) for n in range(min(mates, k - 1) + 1)]
+    return sum(way / (1 + n) for n, way in enumerate(ways)) / sum(ways)

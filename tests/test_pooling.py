@@ -1,6 +1,6 @@
 """Softmax attention to one token: weights, what the constructed query reads, and signal over noise against the plain mean."""
 
-from itertools import pairwise
+from itertools import combinations, pairwise
 from math import comb, log, sqrt
 
 import numpy as np
@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from binding.information import Subsets
 from binding.numerics import gaussian, generator
-from binding.pooling import query_log_odds, query_loss, query_share, sharpness_for, signal_to_noise
+from binding.pooling import feature_share, query_log_odds, query_loss, query_share, sharpness_for, signal_to_noise
 
 EPS = float(np.finfo(float).eps)
 sharp = st.floats(-5, 20)
@@ -88,6 +88,15 @@ def test_one_hot_tokens_give_up_all_bits() -> None:
     assert float(bits.max()) < 1e-9 * np.log2(comb(9, 4))
 
 
+@given(st.integers(1, 3), st.integers(1, 3), st.data())
+def test_a_query_that_knows_one_feature_lands_among_all_who_have_it(colours: int, shapes: int, data: st.DataObject) -> None:
+    """Every scene by hand: object 0 is there, and attention is spread over those of its colour."""
+    k = data.draw(st.integers(1, colours * shapes))
+    each = [1 / sum(o // shapes == 0 for o in (0, *rest)) for rest in combinations(range(1, colours * shapes), k - 1)]
+    # At most 70 terms of at most 1, each rounded a few times.
+    assert abs(feature_share(shapes - 1, (colours - 1) * shapes, k) - np.mean(each)) <= 400 * EPS
+
+
 @pytest.mark.parametrize(
     ("call", "names"),
     [
@@ -101,6 +110,9 @@ def test_one_hot_tokens_give_up_all_bits() -> None:
         (lambda: signal_to_noise(1.5, 4, 0.1), "share = 1.5"),
         (lambda: signal_to_noise(0.5, 4, 0.0), "noise = 0.0"),
         (lambda: signal_to_noise(0.5, 1, 0.1), "T = 1"),
+        (lambda: feature_share(-1, 3, 2), "mates = -1"),
+        (lambda: feature_share(2, 3, 7), "k = 7"),
+        (lambda: feature_share(2, 3, 0), "k = 0"),
     ],
 )
 def test_bad_input_is_named(call, names: str) -> None:

@@ -423,12 +423,12 @@ def test_a_folder_that_does_not_fit_is_named(folder: Path, tmp_path: Path) -> No
     with pytest.raises(ValueError, match="takes pictures of 80 pixels, the scenes have 32"):
         Pretrained(str(folder), 32)
     with pytest.raises(ValueError, match="no description of a timm model"):
-        Pretrained(str(tmp_path), 64)
+        Pretrained(str(tmp_path), 80)
     config = json.loads((folder / "config.json").read_text())
     config["model_args"]["embed_dim"] = 24
     (tmp_path / "config.json").write_text(json.dumps(config))
     with pytest.raises(ValueError, match="no safetensors file"):
-        Pretrained(str(tmp_path), 64)
+        Pretrained(str(tmp_path), 80)
     (tmp_path / "model.safetensors").write_bytes((folder / "model.safetensors").read_bytes())
     with pytest.raises(ValueError, match="tensors differ"):
         Pretrained(str(tmp_path), 80)
