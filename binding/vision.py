@@ -47,8 +47,8 @@ PICTURES_SEED, DEMO_SEED = 500_000, 2026
 """Seed of the probed pictures less that of the encoder; seed of the one scene whose attention is shown."""
 PILES = (0, 1, 2, 3, 4)
 """Objects that stand on another one, of eight, in the occlusion sweep."""
-ASTRIDE = World(side=40)
-"""The usual objects on the usual places in a wider frame: nothing is covered, and every object lies on three or four patches."""
+ASTRIDE, RAGGED = World(side=40), World(side=40, step=9)
+"""The usual objects in a wider frame, nothing covered: astride the borders of patches all alike, or in many ways."""
 SIDES = (3, 4, 5, 6, 7)
 """Colours, and shapes, in the complexity sweep."""
 
@@ -89,7 +89,8 @@ def configurations(name: str) -> list[Run]:
     if name == "occlusion":
         return [Run(Encoder(seed=seed, world=Piled(piled=piled)), **short) for seed in range(3) for piled in PILES]
     if name == "alignment":
-        return [Run(Encoder(objective, seed, ASTRIDE), **short) for seed in range(3) for objective in ("untrained", "clip")]
+        cases = (("untrained", ASTRIDE), ("untrained", RAGGED), ("clip", RAGGED))
+        return [Run(Encoder(objective, seed, world), **short) for seed in range(3) for objective, world in cases]
     if name == "pictures":
         return [Run(Encoder(seed=seed), SHORT[:1], pictures=n) for seed in range(3) for n in SAMPLES]
     if name == "complexity":

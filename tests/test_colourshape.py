@@ -12,7 +12,7 @@ from binding import colourshape
 from binding.colourshape import COLOURS, GROUND, SHAPES, Pictures, Piled, World, buckets, captions, draw, masks, split
 from binding.information import Subsets, UpTo
 from binding.numerics import generator
-from binding.vision import ASTRIDE
+from binding.vision import ASTRIDE, RAGGED
 
 seeds = st.integers(0, 10_000)
 NEAR = World(step=3)
@@ -68,9 +68,20 @@ def test_smaller_shapes_are_refused_because_some_are_alike() -> None:
 def test_objects_astride_lie_on_several_patches_each_and_cover_nothing(seed: int) -> None:
     shown = draw(ASTRIDE, sample(4, seed), generator(seed))
     assert (shown.visible == 1).all()
-    touched = (shown.on_patches(8) > 0).sum(2)
     crosses = shown.objects % 6 == SHAPES.index("cross")  # a thin one, which leaves one of its four patches empty
-    assert torch.equal(touched, 4 - crosses.long())
+    assert torch.equal((shown.on_patches(8) > 0).sum(2), 4 - crosses.long())
+
+
+def test_ragged_objects_cover_nothing_and_meet_the_borders_in_many_ways() -> None:
+    shown = draw(RAGGED, sample(300), generator(0))
+    assert (shown.visible == 1).all()
+    assert ((shown.on_patches(8) > 0).sum(2) > 1).double().mean() > 0.9
+    squares = (shown.objects % 6 == SHAPES.index("square")).nonzero()
+    tops = {int((shown.owner[row] == slot).any(1).int().argmax()) % 8 for row, slot in squares.tolist()}
+    assert tops == {3, 4, 5, 6, 7}  # a square leaves out one row of its seven; two shifts of four places
+    same = draw(ASTRIDE, sample(300), generator(0))
+    squares = (same.objects % 6 == SHAPES.index("square")).nonzero()
+    assert {int((same.owner[row] == slot).any(1).int().argmax()) % 8 for row, slot in squares.tolist()} == {5, 6}
 
 
 @given(seeds, st.sampled_from([2, 3, 5, 8]))
