@@ -175,6 +175,9 @@ def test_orders_and_places_are_fair() -> None:
     assert abs(said - 0.5) <= 0.024
     on = draw(World(), codes, generator(5)).on_patches(8)[:, 0] > 0
     assert abs(on.double().mean(0) - 1 / 16).max() <= 0.024
+    shown = draw(World(), codes, generator(6))
+    crosses = (shown.owner == (shown.objects % 6 == SHAPES.index("cross")).int().argmax(1)[:, None, None]).any(2)
+    assert abs((crosses.int().argmax(1) % 8).double().mean() - 0.5) <= 0.024  # a shift of 0 or of 1, with equal chances
 
 
 @given(seeds)

@@ -32,9 +32,14 @@ def object_name(number: int, world: World) -> str:
     return f"{list(COLOURS)[number // world.shapes]} {SHAPES[number % world.shapes]}"
 
 
+TRUE_COLOURS = "binding-photo"
+"""An SVG in which this name stands keeps its colours on a dark page (``_static/site.css``): a yellow object stays yellow."""
+
+
 def scene(ax: Axes, pixels: Any, patch: int) -> None:
-    """A picture (3, side, side) with the borders of its patches."""
+    """A picture (3, side, side) with the borders of its patches, in its true colours on dark pages, too."""
     side = pixels.shape[-1]
+    ax.set_gid(TRUE_COLOURS)
     ax.imshow(np.asarray(pixels).transpose(1, 2, 0), interpolation="nearest", extent=(0, side, side, 0))
     for at in range(patch, side, patch):
         ax.axhline(at, color="white", lw=0.6, alpha=0.6)
@@ -62,16 +67,17 @@ def ladder(ax: Axes, shares: Mapping[str, Mapping[str, Sequence[float]]], counts
     return artists
 
 
-def landings(ax: Axes, mass: Mapping[str, Mapping[str, Sequence[float]]], chance: float) -> list[Any]:
-    """Attention on the patch of the object that is asked for, one mark a seed: ``mass[layer][objective]``; dotted, chance."""
+def landings(ax: Axes, mass: Mapping[str, Mapping[str, Sequence[float]]], bars: Mapping[str, float]) -> list[Any]:
+    """Attention on the patch of the object that is asked for, one mark a seed: ``mass[layer][objective]``; lines at the bars."""
     artists: list[Any] = []
     names = list(OBJECTIVE_COLOURS)
     for (layer, of), marker, color, shift in zip(mass.items(), ("o", "^"), (BLUE, ORANGE), (0.12, -0.12), strict=True):
         x = [100 * value for name in names for value in of[name]]
         y = [shift - number for number, name in enumerate(names) for _ in of[name]]
         artists += ax.plot(x, y, marker, color=color, ms=6, label=layer)
-    artists.append(ax.axvline(100 * chance, color=INK, lw=1.2, ls=":"))
-    ax.text(100 * chance + 0.8, -0.5, "chance", fontsize=9, va="center")
+    for (name, height), style in zip(bars.items(), (":", "--", "-."), strict=False):
+        artists.append(ax.axvline(100 * height, color=INK, lw=1.2, ls=style))
+        ax.text(100 * height + 0.8, -0.5, name, fontsize=9, va="center")
     ax.set_yticks(-np.arange(len(names)), names)
     ax.set(xlim=(0, 100), ylim=(0.5 - len(names), 0.5), xlabel="attention on the patch of the object, %")
     ax.legend(fontsize=9, loc="lower right")
@@ -139,7 +145,7 @@ def attention_frame(pixels: Any, weights: Sequence[int], asked: Sequence[int], t
     look = f"font-family='DejaVu Sans,Verdana,sans-serif' font-size='18' text-anchor='middle' fill='{BLUE}'"
     head = f"<text x='260' y='22' fill='{INK}'>{title}</text>"
     size = "width='520' height='282' viewBox='0 0 520 282'"
-    return f"<svg xmlns='http://www.w3.org/2000/svg' {size}><g {look}>{head}{''.join(parts)}</g></svg>"
+    return f"<svg xmlns='http://www.w3.org/2000/svg' id='{TRUE_COLOURS}' {size}><g {look}>{head}{''.join(parts)}</g></svg>"
 
 
 def attention_alt(weights: Sequence[int], asked: Sequence[int], title: str) -> str:
