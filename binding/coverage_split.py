@@ -81,8 +81,8 @@ def split(world: World, coverage: float, draws: torch.Generator, planted: int = 
     """A random split with round(ρ |O|) objects seen, in which every value of every concept is seen.
 
     V seen objects are drawn first, such that each value occurs once. Then up to ``planted`` rectangles of :func:`rectangles` are
-    held out, as many as fit, so that matched swaps exist at high coverage too; the rest is uniform. With ``planted = 0`` all is
-    uniform, as published. Raises ``ValueError`` if coverage leaves nothing held out, or fewer seen objects than V.
+    held out, as many as fit, so that matched swaps exist at high coverage too; the rest is uniform. With ``planted = 0`` all but
+    the first V is uniform. Raises ``ValueError`` if coverage leaves nothing held out, or fewer seen objects than V.
     """
     shown = round(coverage * world.objects)
     if not world.values <= shown < world.objects:

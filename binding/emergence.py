@@ -352,10 +352,10 @@ def run(config: Config) -> dict[str, Any]:
 
 
 def configurations(name: str) -> list[Config]:
-    """The runs of a sweep: one of SWEEPS, or "full", the published model at the published size, for a GPU.
+    """The runs of a sweep: one of SWEEPS, or "full", the published model at its size, with our split and pool, for a GPU.
 
-    "curve": coverages, three sizes and three seeds, with probes at |O| = 400. "wide": |O| = 900. "attention": the transformer
-    over objects. "weights": what concepts count in the loss. "uniform": nothing planted. Raises ``ValueError`` for another.
+    "curve": coverages, three sizes, three seeds, probes at |O| = 400. "wide": |O| = 900. "attention": a transformer over objects,
+    "weights": concepts in the loss, both with probes. "uniform": nothing planted. Raises ``ValueError`` for another.
     """
     three = range(3)
     if name == "curve":
@@ -364,10 +364,10 @@ def configurations(name: str) -> list[Config]:
     if name == "wide":
         return [Config(ρ, 30) for ρ in (0.2, 0.3, 0.4)]
     if name == "attention":
-        model = Config(0.5, model="attention", hidden=256, learning_rate=6e-3, steps=600, probes=True)
-        return [replace(model, coverage=ρ) for ρ in (0.3, 0.8)]
+        model = Config(0.5, model="attention", hidden=256, learning_rate=6e-3, steps=1200, probes=True)
+        return [replace(model, coverage=ρ, seed=seed) for seed in range(2) for ρ in (0.3, 0.8)]
     if name == "weights":
-        return [Config(0.6, concept_weight=λ, seed=seed) for seed in range(2) for λ in (0.0, 0.3, 1.0, None)]
+        return [Config(0.6, concept_weight=λ, seed=seed, probes=True) for seed in range(2) for λ in (0.0, 0.3, 1.0, None)]
     if name == "uniform":
         return [Config(0.8, planted=0, seed=seed) for seed in three]
     if name == "full":
@@ -378,7 +378,7 @@ def configurations(name: str) -> list[Config]:
 
 
 SWEEPS = ("curve", "weights", "attention", "uniform", "wide")
-"""The sweeps of the laptop, about a quarter of an hour of one core together."""
+"""The sweeps of the laptop, about twenty minutes of one core together."""
 
 
 def monotone(y: Sequence[float]) -> np.ndarray:

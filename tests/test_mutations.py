@@ -125,6 +125,10 @@ FAULTS = [
         "test_emergence.py",
         "pooled_margin_is",
     ),
+    ("emergence.py", "draw_scenes(part.seen, PROBED", "draw_scenes(part.held, PROBED", "test_emergence.py", "probes_see"),
+    ("emergence.py", "flatten(1), part.held_table())", "flatten(1), ~part.held_table())", "test_emergence.py", "probes_see"),
+    ("emergence.py", "other, other.flip(1))", "other.flip(1), other)", "test_emergence.py", "named_by_what"),
+    ("coverage_split.py", "multinomial(count.double()", "multinomial((count > 0).double()", "test_emergence.py", "drawn_evenly"),
     # Pictures, the small transformer and what is read from it.
     (
         "colourshape.py",
