@@ -7,6 +7,7 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
+from zipfile import BadZipFile
 
 import numpy as np
 
@@ -142,10 +143,12 @@ def _probe_parser(commands: Any) -> None:
         help="measure how many bits about the objects of a scene stand in activations",
         description="Trains probes on activations and prints, in bits, what they read of a scene's objects, its features, and the"
         " binding that the features leave open. The .npz file holds Z (n, D) or tokens (n, T, D), the codes O (n, K), 0 or"
-        " 1 for every conjunction of the grid with the last group fastest, and, if you like, the features F.",
+        " 1 for every conjunction of the grid with the last group fastest, and, if you like, the features F: numpy.savez("
+        "'Z.npz', Z=Z, O=O). Intervals take the test rows as independent; BINDING_MEMORY_MB and BINDING_DEVICE set memory and"
+        " device.",
     )
     parser.set_defaults(run=_probe)
-    parser.add_argument("file", type=Path, metavar="NPZ", help="arrays Z or tokens, O, and perhaps F")
+    parser.add_argument("file", type=Path, metavar="NPZ", help="arrays Z (or tokens, for --probe attention), O, and perhaps F")
     parser.add_argument(
         "--prior",
         required=True,
@@ -341,7 +344,6 @@ def _probe(arguments: argparse.Namespace) -> int:
     if arguments.out is not None:
         _check_out(arguments.out, arguments.force, ending=".json")
     from binding.files import write_text
-    from binding.probe_data import split_codes, split_rows
     from binding.probes import binding_information
 
     arrays = _arrays(arguments.file)
@@ -357,7 +359,6 @@ def _probe(arguments: argparse.Namespace) -> int:
         arrays.get("F"),
         prior=law,
         probe=arguments.probe,
-        split=split_rows(len(o), seed=arguments.seed) if arguments.draws else split_codes(o, seed=arguments.seed),
         disjoint=not arguments.draws,
         seed=arguments.seed,
         folder=arguments.work,
@@ -374,7 +375,7 @@ def _arrays(path: Path) -> dict[str, np.ndarray]:
     try:
         with np.load(path, allow_pickle=False) as stored:
             return {name: stored[name] for name in stored.files}
-    except (OSError, ValueError, AttributeError) as error:
+    except (OSError, EOFError, ValueError, TypeError, AttributeError, BadZipFile) as error:
         raise ValueError(f"{path} is no .npz file of arrays ({error})") from None
 
 

@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import math
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from binding.information import features
 from binding.numerics import chunks, device, generator, memory_budget
 
 DTYPES = {"F64": "<f8", "F32": "<f4", "F16": "<f2", "BF16": "<u2", "I64": "<i8", "I32": "<i4", "U8": "|u1", "BOOL": "|b1"}
@@ -124,7 +126,11 @@ def check_split(split: Sequence[Any], n: int) -> Split:
 
 
 def check_codes(codes: Any, name: str) -> Tensor:
-    found = torch.as_tensor(np.asarray(codes) if not isinstance(codes, Tensor) else codes).cpu()
+    if not isinstance(codes, Tensor):
+        codes = np.asarray(codes)
+        if codes.dtype.kind not in "biuf":
+            raise ValueError(f"{name} are of type {codes.dtype}; every bit is the number 0 or 1")
+    found = torch.as_tensor(codes).cpu()
     if found.ndim != 2 or not all(found.shape):
         raise ValueError(f"{name} must be rows of bits, (n, K), got shape {tuple(found.shape)}")
     bad = (found != 0) & (found != 1)
@@ -132,6 +138,44 @@ def check_codes(codes: Any, name: str) -> Tensor:
         row, k = bad.nonzero()[0].tolist()
         raise ValueError(f"{name} hold {found[row, k].item()} in row {row}, bit {k}; every bit is 0 or 1")
     return found.to(torch.uint8)
+
+
+def check_features(f: Any, o: Tensor, groups: Sequence[int]) -> Tensor:
+    """Features as bits: those of the codes, or ``f`` if it is the same. Raises ``ValueError`` for the first row where not."""
+    own = features(o, tuple(groups))
+    if f is None:
+        return own
+    found = check_codes(f, "features")
+    if found.shape != own.shape:
+        raise ValueError(f"features have shape {tuple(found.shape)}, the codes have {tuple(own.shape)}")
+    if (found != own).any():
+        row = int((found != own).any(1).nonzero()[0, 0])
+        raise ValueError(f"row {row} has the features {found[row].tolist()}, its code has {own[row].tolist()}")
+    return own
+
+
+def check_disjoint(o: Tensor, parts: Split) -> None:
+    """Raise ``ValueError`` for the first test row whose code also stands in training."""
+    seen = {code.tobytes(): int(row) for row, code in zip(parts[0], o[torch.from_numpy(parts[0])].numpy(), strict=True)}
+    for row in parts[2]:
+        twin = seen.get(o[int(row)].numpy().tobytes())
+        if twin is not None:
+            raise ValueError(
+                f"test row {row} has the code of training row {twin}; split by codes (split_codes), or say"
+                " disjoint=False if the rows are independent draws"
+            )
+
+
+def held_out(bits: np.ndarray, o: Tensor, parts: Split) -> float:
+    """``log2 1/(1 − m)``, bits a row: how far above the truth a reading may come because test codes are new ones.
+
+    m is the probability, under the law, of the codes in training and validation; ``bits``: (n,) −log2 p(o) of every row. A
+    probe may put m on the test codes, which the law cannot; infinity if the law has no other codes.
+    """
+    known = np.concatenate(parts[:2])
+    _, first = np.unique(o[torch.from_numpy(known)].numpy(), axis=0, return_index=True)
+    rest = 1 - float((2.0 ** -bits[known][first]).sum())
+    return -math.log2(rest) if rest > 1e-12 else math.inf
 
 
 def check_anchor(anchor: Tensor, o: Tensor) -> None:
@@ -198,6 +242,7 @@ class Data:
         """
         whole = max(1, memory_budget() // (8 * self.rows.row_bytes * size)) * size
         window = len(order) if self.kept is not None else whole
+        exact = torch.float32 if self.to.type == "mps" else torch.float64  # MPS has no float64
         for start in range(0, len(order), max(1, window)):
             inside = order[start : start + window]
             ahead = None if self.kept is not None else self._standard(inside)
@@ -205,7 +250,7 @@ class Data:
                 index = inside[low : low + size]
                 rows = torch.from_numpy(index)
                 x = ahead[low : low + size] if ahead is not None else self.kept[rows.to(self.to)]  # type: ignore[index]
-                anchor = None if self.anchor is None else self.anchor[rows].to(self.to)
+                anchor = None if self.anchor is None else self.anchor[rows].to(self.to, exact)
                 beside = None if self.condition is None else self.condition[rows].to(self.to)
                 yield index, x, self.o[rows].to(self.to, torch.float32), anchor, beside
 
@@ -228,6 +273,9 @@ def _shard(part: Any, name: str) -> Tensor | np.ndarray:
         part = _mapped(Path(part))
     if not isinstance(part, (Tensor, np.ndarray)):
         raise ValueError(f"{name} holds a {type(part).__name__}; give arrays, tensors, or paths of .npy or .safetensors files")
+    plain = part.dtype.kind in "biuf" if isinstance(part, np.ndarray) else not part.is_complex()
+    if not plain:
+        raise ValueError(f"{name} is of type {part.dtype}; a probe reads real numbers")
     if part.ndim < 2:
         raise ValueError(f"{name} has shape {tuple(part.shape)}; it needs rows of features, (n, D), or of tokens, (n, T, D)")
     return part

@@ -18,10 +18,26 @@ from torch import Tensor
 from torch.nn.functional import binary_cross_entropy_with_logits
 
 from binding.files import load_tensors, save_tensors
-from binding.information import Prior, features
+from binding.information import Prior
 from binding.numerics import generator
-from binding.probe_data import Data, Source, Split, check_anchor, check_codes, check_rows, check_split, split_codes
+from binding.probe_data import (
+    Data,
+    Source,
+    Split,
+    check_anchor,
+    check_codes,
+    check_disjoint,
+    check_features,
+    check_rows,
+    check_split,
+    held_out,
+    split_codes,
+    split_rows,
+)
 from binding.probe_heads import Recipe, Size, attend, initial, logits, shapes
+
+CHANCE_BITS = 30.0
+"""Σ log2 q/p over the test rows exceeds t bits with probability at most 2^−t: here about 1e-9, whatever the probe."""
 
 
 @dataclass(frozen=True)
@@ -178,7 +194,8 @@ class _Run:
         data, w, found = self.data, _on(weights, self.data.to), []
         with torch.no_grad():
             for _, x, o, anchor, beside in data.batches(index, self.recipe.batch):
-                found.append(_nats(logits(self.recipe, self.size, w, x, o - 0.5, beside).double(), o.double(), anchor).cpu())
+                logit = logits(self.recipe, self.size, w, x, o - 0.5, beside).cpu().double()
+                found.append(_nats(logit, o.cpu().double(), None if anchor is None else anchor.cpu()))
         return (torch.cat(found) / math.log(2)).numpy()
 
     def _validation(self) -> float:
@@ -283,6 +300,8 @@ class Binding:
     entropy: float
     entropy_features: float
     entropy_given_features: float
+    held_out: float
+    """Bits a row by which readings may stand above the truth because no test code stands in training; 0 for independent draws."""
     n_test: int
     probe: Recipe
     flags: tuple[str, ...]
@@ -323,9 +342,11 @@ def binding_information(
     """Binding information of a representation: three probes on it, two on controls, and every scalar with its interval.
 
     ``z``: as in :func:`fit`. ``o``: (n, K) codes; ``f``: (n, n_F) features, computed from o unless given. ``prior``: the law
-    of the codes. ``split``: three arrays of row numbers; unless given, no code stands in two parts. ``disjoint=False`` admits
-    test codes that also stand in training, right only where the rows are independent draws of the whole channel.
-    ``controls``: also probe z with its rows dealt out anew, and z = F. ``folder``: keep checkpoints there, to go on after a kill.
+    of the codes. ``disjoint=False`` admits test codes that also stand in training, right only where the rows are independent
+    draws of the whole channel. ``split``: three arrays of row numbers; unless given, the distinct codes are dealt out, or the
+    rows if not ``disjoint``. ``controls``: also probe z with its rows dealt out anew, and z = F. ``folder``: keep checkpoints
+    there, to go on after a kill. The shared family reads features, which are no grid, as the quadratic one. The intervals
+    take test rows as independent, and the trained probes as they are.
 
     Raises ``ValueError`` before training for codes that are not 0 or 1, features that are not those of the codes, test codes
     that stand in training, and whatever :func:`fit` refuses.
@@ -333,7 +354,9 @@ def binding_information(
     recipe = Recipe(probe, seed=seed) if isinstance(probe, str) else probe
     o = check_codes(o, "codes")
     f = check_features(f, o, prior.groups)
-    parts = check_split(split_codes(o, seed=seed) if split is None else split, len(o))
+    if split is None:
+        split = split_codes(o, seed=seed) if disjoint else split_rows(len(o), seed=seed)
+    parts = check_split(split, len(o))
     if disjoint:
         check_disjoint(o, parts)
     anchors = {"objects": prior.log_odds(o), "features": prior.feature_log_odds(f)}
@@ -354,33 +377,8 @@ def binding_information(
         fits["null"] = read("null", recipe, z, o[dealt], anchors["objects"][dealt], groups=prior.groups)
         as_z = f.float() if recipe.family != "attention" else f.float()[:, None].repeat(1, 1 + recipe.cls, 1)
         fits["from_features"] = read("from_features", recipe, as_z, o, anchors["objects"], groups=prior.groups)
-    return _summary(recipe, fits, anchors, (o, f), parts, prior, seed)
-
-
-def check_features(f: Any, o: Tensor, groups: Sequence[int]) -> Tensor:
-    """Features as bits: those of the codes, or ``f`` if it is the same. Raises ``ValueError`` for the first row where not."""
-    own = features(o, tuple(groups))
-    if f is None:
-        return own
-    found = check_codes(f, "features")
-    if found.shape != own.shape:
-        raise ValueError(f"features have shape {tuple(found.shape)}, the codes have {tuple(own.shape)}")
-    if (found != own).any():
-        row = int((found != own).any(1).nonzero()[0, 0])
-        raise ValueError(f"row {row} has the features {found[row].tolist()}, its code has {own[row].tolist()}")
-    return own
-
-
-def check_disjoint(o: Tensor, parts: Split) -> None:
-    """Raise ``ValueError`` for the first test row whose code also stands in training."""
-    seen = {code.tobytes(): int(row) for row, code in zip(parts[0], o[torch.from_numpy(parts[0])].numpy(), strict=True)}
-    for row in parts[2]:
-        twin = seen.get(o[int(row)].numpy().tobytes())
-        if twin is not None:
-            raise ValueError(
-                f"test row {row} has the code of training row {twin}; split by codes (split_codes), or say"
-                " disjoint=False if the rows are independent draws"
-            )
+    above = held_out(code_length(anchors["objects"], o), o, parts) if disjoint else 0.0
+    return _summary(recipe, fits, anchors, (o, f), parts, prior, seed, above)
 
 
 def _dealt(parts: Split, n: int, seed: int) -> Tensor:
@@ -400,6 +398,7 @@ def _summary(
     parts: Split,
     prior: Prior,
     seed: int,
+    above: float,
 ) -> Binding:
     test = torch.from_numpy(parts[2])
     o, f = (x[test] for x in codes)
@@ -417,8 +416,12 @@ def _summary(
     if fits["objects"].bits.mean() < fits["features"].bits.mean():
         whole = f"H(O | F) = {given:.2f} on average"
         flags.append(f"the difference, {found['difference']}, is more than these rows hold, {whole}: read the direct bound")
-    if "null" in fits and found["objects"].value < found["null"].value:
+    if "null" in fits and len(parts[2]) * (found["null"].value - above) > CHANCE_BITS:
+        flags.append(f"the probe reads {found['null']} bits where there is nothing: the codes do not follow this law")
+    elif "null" in fits and found["objects"].value < found["null"].value:
         flags.append(f"the probe reads {found['objects']} bits of objects, and {found['null']} where there is nothing")
+    if above > 0.1:
+        flags.append(f"training and validation hold so many of all codes that a reading may be up to {above:.1f} bits too high")
 
     def over(name: str, whole: float) -> Estimate:
         e = found[name]
@@ -437,6 +440,7 @@ def _summary(
         entropy=prior.entropy,
         entropy_features=prior.entropy_features,
         entropy_given_features=given,
+        held_out=above,
         n_test=len(parts[2]),
         probe=recipe,
         flags=tuple(flags),

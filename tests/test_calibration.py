@@ -11,8 +11,22 @@ from scipy.optimize import minimize
 from scipy.special import expit
 
 from binding import calibration
-from binding.calibration import CASES, CHANCE_BITS, TOKEN_CASES, Run, calibrate, draw, linear_floor, measure, parts, prior, usable
+from binding.calibration import (
+    CASES,
+    TOKEN_CASES,
+    Run,
+    calibrate,
+    draw,
+    linear_floor,
+    measure,
+    parts,
+    prior,
+    sampled_floor,
+    usable,
+)
+from binding.information import features
 from binding.pages import stored_run
+from binding.probes import CHANCE_BITS, code_length
 from binding.runs import load
 
 CODES = 126
@@ -85,6 +99,11 @@ def test_the_floor_of_linear_conditionals_is_what_a_regression_on_all_codes_find
     assert linear_floor(K, k) == pytest.approx(nats / math.log(2) - math.log2(len(codes)), abs=2e-4)
 
 
+def test_the_floor_on_draws_is_that_by_counting() -> None:
+    """45 weights fitted to n draws hide 45/2n nats, 0.004 bits; luck moves the rest by less than that."""
+    assert sampled_floor(prior(), 8_000) == pytest.approx(linear_floor(9, 4), abs=0.01)
+
+
 def test_the_quick_calibration() -> None:
     """Each family reads what it can represent, misses what it cannot, and none reads more than there is."""
     found = calibrate(("linear", "quadratic"), ("nothing", "O", "F", "flips", "parity of 2"), n=5000)
@@ -97,6 +116,19 @@ def test_the_quick_calibration() -> None:
     ):
         assert all(usable(found[case, family]) for case in cases)
     assert abs(found["parity of 2", "linear"]["read"]["objects"]) <= 0.1
+
+
+def test_exact_and_read_bits_are_of_the_same_rows() -> None:
+    """With few test rows the mean of −log2 p(f) is far from H(F), and the exact bits follow the rows."""
+    found = measure(Run("O", "deep", n=600))
+    o = draw("O", 600).o[parts(600)[2]]
+    f = features(o, calibration.GROUPS)
+    drawn = code_length(prior().feature_log_odds(f), f).mean()
+    assert abs(drawn - prior().entropy_features) > 0.02
+    assert found["exact"]["features"] == pytest.approx(drawn, abs=1e-4)
+    assert found["exact"]["binding"] == pytest.approx(math.log2(CODES) - drawn, abs=1e-4)
+    for kind, whole in (("objects", "objects"), ("features", "features"), ("direct", "binding")):
+        assert found["read"][kind] <= found["exact"][whole] + 1e-4
 
 
 def test_attention_reads_tokens() -> None:

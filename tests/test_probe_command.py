@@ -88,10 +88,41 @@ def test_bad_input_stops_before_training(
 ) -> None:
     monkeypatch.setattr(probes._Run, "train", lambda *_: pytest.fail("trained"))
     if said.startswith("has the code"):
-        monkeypatch.setattr("binding.probe_data.split_codes", lambda o, seed: split_rows(len(o), seed=seed))
+        monkeypatch.setattr("binding.probes.split_codes", lambda o, seed: split_rows(len(o), seed=seed))
     assert main(["probe", str(file), *arguments]) == 2
     error = capsys.readouterr().err
     assert error.startswith("binding: ") and any(part in error for part in said.split("|"))
+
+
+@pytest.mark.parametrize(
+    ("arrays", "said"),
+    [
+        ({"O": np.full((900, 6), "1")}, "codes are of type <U1; every bit is the number 0 or 1"),
+        ({"Z": np.full((900, 2), "a")}, "z is of type <U1; a probe reads real numbers"),
+        ({"Z": np.ones((900, 2), complex)}, "z is of type complex128; a probe reads real numbers"),
+        ({"Z": np.ones((2, 900))}, "z has 2 rows, the targets have 900"),
+        ({"O": np.full((900, 6), np.nan)}, "codes hold nan in row 0"),
+    ],
+)
+def test_arrays_of_another_kind_are_refused(
+    arrays: dict[str, Any], said: str, file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with np.load(file) as stored:
+        np.savez(tmp_path / "Z.npz", **{**stored, **arrays})
+    assert main(["probe", str(tmp_path / "Z.npz"), "--prior", "subsets:2x3:3", "--draws"]) == 2
+    assert said in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("kind", ["npy", "cut", "empty"])
+def test_files_that_are_no_npz_are_refused(kind: str, file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "Z.npz"
+    if kind == "npy":
+        with path.open("wb") as out:
+            np.save(out, np.ones((3, 3)))
+    else:
+        path.write_bytes(file.read_bytes()[: 5000 * (kind == "cut")])
+    assert main(["probe", str(path), "--prior", "subsets:2x3:3", "--draws"]) == 2
+    assert "is no .npz file of arrays" in capsys.readouterr().err
 
 
 def test_a_file_that_is_none_and_one_that_lacks_arrays(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

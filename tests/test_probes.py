@@ -3,6 +3,10 @@
 import itertools
 import json
 import math
+import os
+import signal
+import subprocess
+import sys
 from dataclasses import replace
 from typing import Any
 
@@ -19,7 +23,7 @@ from binding.files import load_tensors
 from binding.information import Enumerated, Subsets, features
 from binding.numerics import gaussian, generator
 from binding.pages import stored_run
-from binding.probe_data import Data, Rows, check_split, moments, split_codes, split_rows
+from binding.probe_data import Data, Rows, check_split, held_out, moments, split_codes, split_rows
 from binding.probe_heads import FAMILIES, Recipe, Size, attend, count, initial, logits, shapes
 from binding.probes import binding_information, code_length, fit, intervals, one_cycle
 
@@ -276,6 +280,52 @@ def test_attention_weights_are_a_softmax_of_scores() -> None:
 # Resumed, streamed, split.
 
 
+CHILD = """
+import sys
+
+import torch
+from safetensors.torch import load_file
+
+from binding import probes
+from binding.probe_data import split_rows
+from binding.probe_heads import Recipe
+
+if sys.argv[3] == "die":
+    import os
+    import signal
+
+    epoch = probes._Run._epoch
+
+    def dies(self, done):
+        if done == 3:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return epoch(self, done)
+
+    probes._Run._epoch = dies
+data = load_file(sys.argv[1])
+recipe = Recipe("quadratic", epochs=6, batch=64)
+torch.set_num_threads(1)
+found = probes.fit(recipe, data["z"], data["o"], split=split_rows(900), anchor=data["anchor"], checkpoint=sys.argv[2])
+print([x.hex() for x in found.bits.tolist()], found.history)
+"""
+
+
+@pytest.mark.skipif(os.name != "posix", reason="SIGKILL")
+def test_a_process_that_is_killed_goes_on_in_another_to_the_same_numbers(tmp_path: Any) -> None:
+    o, z = channel(900, 1)
+    save_file({"z": z, "o": o, "anchor": PRIOR.log_odds(o)}, tmp_path / "data.safetensors")
+
+    def run(checkpoint: str, how: str) -> subprocess.CompletedProcess[str]:
+        argv = [sys.executable, "-c", CHILD, str(tmp_path / "data.safetensors"), str(tmp_path / checkpoint), how]
+        return subprocess.run(argv, capture_output=True, text=True, check=False)
+
+    killed = run("fit.safetensors", "die")
+    assert killed.returncode == -signal.SIGKILL and killed.stdout == ""
+    assert len(json.loads(load_tensors(tmp_path / "fit.safetensors")[1]["state"])["history"]) == 4  # the anchor and three epochs
+    resumed, whole = run("fit.safetensors", "live"), run("other.safetensors", "live")
+    assert resumed.returncode == 0 and resumed.stdout == whole.stdout != ""
+
+
 class Killed(Exception):
     pass
 
@@ -432,6 +482,31 @@ def test_what_is_wrong_is_flagged(reads: dict[str, int], said: str | None, monke
     o, z = channel(300, 0)
     flags = binding_information(z, o, prior=PRIOR, split=split_rows(300), disjoint=False).flags
     assert len(flags) == (said is not None) and all(said in flag for flag in flags)
+
+
+def test_codes_that_break_the_law_are_flagged_by_the_control() -> None:
+    """The first object is in every scene, and the law that is named does not know it: noise is then read as bits."""
+    o = CODES[CODES[:, 0] == 1][torch.randint(10, (900,), generator=generator(0))]
+    found = binding_information(gaussian((900, 3), generator(1)), o, prior=PRIOR, split=split_rows(900), disjoint=False)
+    assert found.null is not None and found.null.value > 0.5  # log2 of 20 / 10 codes is 1 bit
+    assert any("the codes do not follow this law" in flag for flag in found.flags)
+
+
+def test_codes_held_out_of_a_small_law_are_flagged() -> None:
+    """A probe that knows which codes training holds may give all its mass to the rest: log2 1/(1 − m) bits, and no more."""
+    o, z = CODES.repeat(30, 1), CODES.repeat(30, 1).float()
+    found = binding_information(z, o, prior=PRIOR, probe=Recipe("linear", epochs=1), controls=False)
+    parts = split_codes(o)
+    left = len({tuple(code) for code in o[parts[2]].tolist()})
+    assert found.held_out == pytest.approx(math.log2(20 / left), abs=1e-9)
+    assert any(f"up to {math.log2(20 / left):.1f} bits too high" in flag for flag in found.flags)
+    # The bound is reached by the law of what is left, and the law of the channel is never above it.
+    left_law = Enumerated(torch.unique(o[parts[2]], dim=0), GROUPS)
+    assert PRIOR.entropy - code_length(left_law.log_odds(o[parts[2]]), o[parts[2]]).mean() == pytest.approx(found.held_out)
+    again = binding_information(z, o, prior=PRIOR, probe=Recipe("linear", epochs=1), controls=False, disjoint=False)
+    assert again.held_out == 0 and again.flags == ()
+    first, second, third = np.array_split(np.arange(600), 3)
+    assert held_out(np.full(600, math.log2(20)), o, (first, second, third)) == math.inf
 
 
 def test_the_other_families_of_priors_go_through() -> None:
