@@ -136,6 +136,12 @@ def test_attention_reads_tokens() -> None:
     assert all(map(usable, found.values()))
 
 
+def test_a_usable_probe_misses_at_most_a_tenth_and_a_twentieth() -> None:
+    for missed, good in ((0.39, True), (0.41, False)):
+        assert usable({"exact": {"objects": 6.0}, "read": {"objects": 6.0 - missed}}) is good
+    assert not usable({"exact": {"objects": 0.0}, "read": {"objects": -0.11}})
+
+
 def test_an_unknown_case_is_refused() -> None:
     with pytest.raises(ValueError, match="case = 'noise'"):
         Run("noise", "linear")

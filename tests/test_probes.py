@@ -406,6 +406,55 @@ def test_moments_of_pieces_are_those_of_all_rows(cut: int, seed: int) -> None:
     assert scale[2] == 1
 
 
+def test_validation_rows_choose_and_test_rows_only_measure() -> None:
+    """The weights of the best validation epoch are kept; scales are those of training rows; no test row moves either."""
+    o, z = channel(400, 3)
+    split = split_rows(400)
+    recipe, anchor = Recipe("quadratic", epochs=12, batch=32, learning_rate=0.1), PRIOR.log_odds(o)
+    found = fit(recipe, z, o, split=split, anchor=anchor)
+    validation = [epoch["validation"] for epoch in found.history]
+    assert found.best_epoch == int(np.argmin(validation)) < len(validation) - 1  # it overfits, so the last epoch is not the best
+    assert found.code_length(z[split[1]], o[split[1]], anchor=anchor[split[1]]).mean() == pytest.approx(min(validation), abs=1e-5)
+    assert torch.allclose(found.mean, z[split[0]].mean(0), rtol=0, atol=1e-6)  # float32 rounding
+    assert torch.allclose(found.scale, z[split[0]].std(0, correction=0), rtol=0, atol=1e-6)
+    other_z, other_o = z.clone(), o.clone()
+    other_z[split[2]], other_o[split[2]] = 5 - z[split[2]], o[split[2]].flip(0)
+    other = fit(recipe, other_z, other_o, split=split, anchor=PRIOR.log_odds(other_o))
+    assert other.history == found.history and other.best_epoch == found.best_epoch
+    assert all((other.weights[name] == w).all() for name, w in found.weights.items())
+
+
+def test_patience_ends_a_training_that_brings_nothing() -> None:
+    o, _ = channel(300, 4)
+    recipe = Recipe("deep", hidden=16, epochs=30, patience=2, batch=32)
+    found = fit(recipe, gaussian((300, 8), generator(0)), o, split=split_rows(300), anchor=PRIOR.log_odds(o))
+    assert len(found.history) == found.best_epoch + 1 + 2
+
+
+@pytest.mark.parametrize("changed", ["z", "o", "anchor", "condition", "split"])
+def test_a_checkpoint_belongs_to_its_data(changed: str, tmp_path: Any) -> None:
+    o, z = channel(100, 5)
+    given: dict[str, Any] = {"z": z, "o": o, "anchor": PRIOR.log_odds(o), "condition": z[:, :2], "split": split_rows(100)}
+
+    def run(given: dict[str, Any]) -> probes.Fit:
+        kwargs = {name: given[name] for name in ("anchor", "condition", "split")}
+        return fit(Recipe("linear", epochs=1), given["z"], given["o"], checkpoint=tmp_path / "fit.safetensors", **kwargs)
+
+    assert (run(given).bits == run(given).bits).all()
+    swapped = o.flip(0)
+    other = {"z": z + 1, "o": swapped, "anchor": given["anchor"] / 2, "condition": 1 - z[:, :2], "split": split_rows(100, seed=1)}
+    new = given | {changed: other[changed]} | ({"anchor": PRIOR.log_odds(swapped)} if changed == "o" else {})
+    with pytest.raises(ValueError, match="checkpoint of another run"):
+        run(new)
+
+
+def test_parts_have_their_shares() -> None:
+    assert [len(part) for part in split_rows(1000)] == [700, 100, 200]
+    assert [len(part) for part in split_rows(10, (5, 1, 4))] == [5, 1, 4]
+    o = torch.tensor(list(itertools.product((0, 1), repeat=6)))[:50]
+    assert [len(part) for part in split_codes(o)] == [35, 5, 10]
+
+
 @given(n=st.integers(30, 200), seed=st.integers(0, 100))
 def test_a_split_by_codes_has_no_code_twice(n: int, seed: int) -> None:
     o = CODES[torch.randint(len(CODES), (n,), generator=generator(seed))]
@@ -447,6 +496,9 @@ def test_binding_information_is_below_the_exact_one_and_near_it(seen: Any) -> No
     assert found.objects.low <= found.objects.value <= found.objects.high
     assert found.beta.value == pytest.approx(found.objects.value / PRIOR.entropy)
     assert found.binding_difference.value == pytest.approx(found.objects.value - found.features.value)
+    assert found.beta_star.value == pytest.approx(found.binding_direct.value / PRIOR.entropy_given_features)
+    share = found.binding_difference.high / PRIOR.entropy_given_features
+    assert found.beta_star_difference.high == pytest.approx(share) and found.flags == ()
     assert found.null is not None and abs(found.null.value) <= 0.03
     assert found.from_features is not None
     assert PRIOR.entropy_features - 0.2 <= found.from_features.value <= PRIOR.entropy_features + CHANCE / len(exact)
