@@ -166,13 +166,17 @@ def build(config: Encoder) -> nn.ModuleDict:
 
 
 def training_codes(config: Encoder, n: int, draws: torch.Generator) -> Tensor:
-    """Codes from the prior that fall into the training part of :func:`binding.colourshape.split`, (n, K)."""
-    prior, found = config.prior(), torch.empty(0, dtype=torch.uint8)
-    while len(found) < n:
+    """Codes from the prior that fall into the training part of :func:`binding.colourshape.split`, (n, K).
+
+    Raises ``ValueError`` if twice n draws hold none, as in a world of a single scene that is kept for tests.
+    """
+    prior, found = config.prior(), []
+    while sum(map(len, found)) < n:
         codes = prior.sample(2 * n, draws)
-        mine = codes[torch.from_numpy(buckets(codes) < TRAINED)]
-        found = torch.cat([found, mine]) if len(found) else mine
-    return found[:n]
+        found.append(codes[torch.from_numpy(buckets(codes) < TRAINED)])
+        if not len(found[-1]):
+            raise ValueError(f"none of {2 * n} scenes of {config.objects} objects may be trained on; take a richer world")
+    return torch.cat(found)[:n]
 
 
 def loss(net: nn.ModuleDict, config: Encoder, codes: Tensor, draws: torch.Generator) -> Tensor:

@@ -148,6 +148,18 @@ FAULTS = [
     ("vit.py", "buckets(codes) < TRAINED", "buckets(codes) >= 0", "test_vision.py", "never_tested_on"),
     ("vit.py", "(last[:, 0], last[:, 1:].mean(1)", "(last[:, 1], last[:, 1:].mean(1)", "test_vision.py", "encodings_are"),
     ("vision.py", "(asked * on).sum(-1)", "asked.sum(-1)", "test_vision.py", "landing_by_hand"),
+    ("vision.py", "looked = z[parts[2]", "looked = z[parts[0]", "test_vision.py", "those_of_test_rows"),
+    (
+        "vision.py",
+        "torch.randperm(len(codes), generator=draws)",
+        "torch.arange(len(codes))",
+        "test_vision.py",
+        "what_they_are_called",
+    ),
+    ("vit.py", "cross_entropy(logits.T, own)", "cross_entropy(logits, own)", "test_vision.py", "asks_both_ways"),
+    ("vit.py", "generator(config.seed + 1_000_003)", "generator(1_000_003)", "test_vision.py", "scenes_of_its_own"),
+    ("activations.py", "seed * 1_000_003 + start", "seed * 1_000_003", "test_vision.py", "goes_on_where"),
+    ("pooling.py", "others, k - 1 - n", "others, k - n", "test_pooling.py", "knows_one_feature"),
     ("activations.py", "last[:, skipped:]", "last[:, 1:]", "test_vision.py", "tokens_of_timm"),
     # A check that lets everything pass.
     (
