@@ -233,6 +233,10 @@ FAULTS = [
         "learning_rate_rises",
     ),
     ("probe_data.py", " + gap**2 * (total * here / (total + here))", "", "test_probes.py", "moments_of_pieces"),
+    ("probes.py", "self.parts[1]).mean())", "self.parts[2]).mean())", "test_probes.py", "validation_rows_choose"),
+    ("probes.py", "*data.moments(parts[0])", "*data.moments(np.arange(len(data.o)))", "test_probes.py", "validation_rows_choose"),
+    ("probe_data.py", "for x in (self.anchor, self.condition) if", "for x in () if", "test_probes.py", "checkpoint_belongs"),
+    ("probe_data.py", "known = np.concatenate(parts[:2])", "known = parts[0]", "test_probes.py", "held_out_of_a_small"),
     (
         "calibration.py",
         "torch.special.xlogy(K - wrong, 1 - flips)",
