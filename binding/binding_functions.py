@@ -9,7 +9,7 @@ and any encoder of captions is measured by ``binding decompose MODEL``.
 
 import argparse
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -41,6 +41,21 @@ PREDICTORS = ("additive", "per_object", "pairwise", "global", "mlp 64", "mlp 512
 """The small models of the sweep: sums, sums with products of rank 8, and networks with one hidden layer of that width."""
 ENCODERS = ("minilm", "clip π = 0", "clip π = ½")
 """The encoders of the sweep: all-MiniLM-L6-v2, and the text tower of a small CLIP trained with that rate of swap contrasts."""
+
+
+LABELS = {
+    "r2_average": "R² on pairs of objects not fitted: object vectors that are averages",
+    "r2_average_position": "the same, averages for each place",
+    "r2_objects": "the same, least squares",
+    "r2_concepts": "the same, vectors of concepts, least squares",
+    "retrieval": "scenes that are nearest to the sum of their objects",
+    "binding_share": "share of the variance that tells a scene from its swap",
+    "carried": "share of that which the sum of objects predicts (below 0: it adds error)",
+    "replace_object": "edits that find their target: vectors of the objects",
+    "replace_permuted": "the same, vectors of two others",
+    "replace_none": "the same, no edit",
+}
+"""What :func:`decomposition` measures, in words."""
 
 
 def averages(bank: Bank, x: Tensor, rows: Tensor, *, position: bool = True) -> Fit:
@@ -123,7 +138,7 @@ def recognised(scores: Tensor, present: Tensor) -> Tensor:
 
 @dataclass(frozen=True)
 class Readers:
-    """Linear readers of nouns, adjectives and objects, fitted once on the embeddings of a whole bank and then left alone."""
+    """Linear readers of nouns, adjectives and objects, fitted once on true embeddings of a bank and then left alone."""
 
     bank: Bank
     first: Reader
@@ -131,10 +146,10 @@ class Readers:
     objects: Reader
 
     @classmethod
-    def of(cls, bank: Bank, x: Tensor) -> "Readers":
-        """The readers of a bank's embeddings (n, N)."""
+    def of(cls, bank: Bank, x: Tensor, rows: Tensor) -> "Readers":
+        """The readers of a bank's embeddings (n, N), fitted on the scenes ``rows``, truth values (n)."""
         shown = presences(bank)
-        return cls(bank, *(reader(x, shown[name]) for name in ("first", "second", "objects")))
+        return cls(bank, *(reader(x[rows], shown[name][rows]) for name in ("first", "second", "objects")))
 
     def concepts_and_objects(self, z: Tensor) -> tuple[Tensor, Tensor]:
         """Whether all concepts, and whether both objects, of every scene are recognised in z (n, N), two (n)."""
@@ -148,11 +163,12 @@ def removals(bank: Bank, x: Tensor, rows: Tensor, seed: int = 0) -> dict[str, tu
 
     A scene has two of each, so a thing counts as seen if it is among the two best of its kind. "original": nothing subtracted;
     "concept": the vector of its first concept; "object": that of the object; "other …": the same of one that the scene lacks.
-    Vectors are those of the best sums over concepts and over objects, fitted on all scenes of the bank but ``rows``.
+    Vectors are those of the best sums over concepts and over objects; they and the readers are fitted on all scenes of the bank
+    but ``rows`` (m). Only the object of one place is asked for; :class:`Readers` asks for both.
     """
     rest = torch.ones(len(x), dtype=torch.bool)
     rest[rows] = False
-    readers = Readers.of(bank, x)
+    readers = Readers.of(bank, x, rest)
     concept = additive(bank.slots[rest], x[rest], sizes=(bank.M, bank.K) * 2).sums[0]
     objects = additive(bank.objects[rest], x[rest], sizes=(bank.M * bank.K,) * 2).sums[0]
     draws = generator(seed)
@@ -226,12 +242,13 @@ def complexity(
     """What small models, fitted on scenes of shown objects, predict of scenes of objects that were not shown.
 
     For each model, and for the "true" embeddings: r2; concepts and objects, the shares of test scenes in which frozen readers
-    recognise them; swap, the :func:`swap_choice` on test scenes whose swap is a test scene too.
+    recognise them; swap, the :func:`swap_choice` on test scenes whose swap is a test scene too. The readers, and no model, are
+    fitted on the true embeddings of all scenes: none could know an object otherwise.
     """
     shown = draw_split(bank, coverage, generator(seed))[bank.objects]
     train, test = shown.all(dim=1), (~shown).all(dim=1)
     matched = test & test[bank.swap]
-    readers = Readers.of(bank, x)
+    readers = Readers.of(bank, x, torch.ones(len(x), dtype=torch.bool))
     centre = x[test] - x[test].mean(dim=0)
     found = {}
     for name in ("true", *names):
@@ -265,6 +282,23 @@ def decomposition(bank: Bank, x: Tensor, seed: int = 0, *, ordered: bool = True)
     }
     edits = interventions(bank, x, objects, rows, seed, ordered=ordered)
     return found | {f"replace_{name}": value for name, value in edits.items()}
+
+
+def tested(bank: Bank, shown: Tensor) -> dict[str, int]:
+    """How many scenes have only objects that are not ``shown`` (M K), and on how many of them a swap can be chosen."""
+    hidden = (~shown)[bank.objects].all(dim=1)
+    return {"scenes": int(hidden.sum()), "swap_choices": int((hidden & hidden[bank.swap]).sum())}
+
+
+def report(found: Mapping[str, Mapping[str, Any]]) -> str:
+    """The results of ``binding decompose`` in words: a decomposition, and if there are any, predictions and what they rest on."""
+    lines = [f"{value:7.3f}  {LABELS[name]}" for name, value in found["decomposition"].items()]
+    if "predicted" in found:
+        counts = "{scenes} scenes of objects not shown, {swap_choices} of them with a swap to choose from:"
+        lines += ["", counts.format(**found["tested"])]
+    for name, row in found.get("predicted", {}).items():
+        lines.append(f"{name:11}" + "  ".join(f"{key} {value:6.3f}" for key, value in row.items()))
+    return "\n".join(lines)
 
 
 def classical_mds(x: Tensor, dimensions: int = 2) -> Tensor:

@@ -306,22 +306,21 @@ def _decompose(arguments: argparse.Namespace) -> int:
         write_text(arguments.captions, "\n".join(bank.captions()))
         print(f"{len(bank.slots)} captions written; embed them and keep both as an .npz file with captions and embeddings")
         return 0
-    from binding.binding_functions import complexity, decomposition
+    from binding.binding_functions import complexity, decomposition, report, tested
     from binding.models import load
     from binding.numerics import generator
 
-    if arguments.coverage is not None:
-        draw_split(bank, arguments.coverage, generator(arguments.seed))  # refuses a bad one before a model is loaded
+    draws = generator(arguments.seed)  # bad values are refused before a model is loaded
+    shown = None if arguments.coverage is None else draw_split(bank, arguments.coverage, draws)
     x = bank.embeddings(load(arguments.model, progress=sys.stderr.isatty())(bank.captions()))
     found: dict[str, Any] = {"decomposition": decomposition(bank, x, arguments.seed, ordered=not arguments.any_order)}
-    if arguments.coverage is not None:
+    if shown is not None:
+        found["tested"] = tested(bank, shown)
         found["predicted"] = complexity(bank, x, arguments.coverage, arguments.seed)
     if arguments.json:
         print(json.dumps({"model": arguments.model, **found}, ensure_ascii=False))
         return 0
-    print("\n".join(f"{name:22}{value:8.3f}" for name, value in found["decomposition"].items()))
-    for name, row in found.get("predicted", {}).items():
-        print(f"{name:11}" + "  ".join(f"{key} {value:6.3f}" for key, value in row.items()))
+    print(report(found))
     return 0
 
 

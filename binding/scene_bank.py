@@ -182,6 +182,8 @@ def draw_split(bank: Bank, coverage: float, draws: torch.Generator) -> Tensor:
     that leaves too few objects, or if a thousand draws find no such split.
     """
     count = bank.M * bank.K
+    if not 0 < coverage < 1:
+        raise ValueError(f"coverage = {coverage}; give a share of the objects, between 0 and 1")
     shown = round(coverage * count)
     if not max(bank.M, bank.K) <= shown <= count - 4:
         raise ValueError(f"coverage = {coverage} shows {shown} of {count} objects; need {max(bank.M, bank.K)} to {count - 4}")
