@@ -215,6 +215,20 @@ FAULTS = [
     ),
     ("scene_bank.py", ".sum()) / 4 / total", ".sum()) / 2 / total", "test_binding_functions.py", "interaction_of_its_codes"),
     ("binding_functions.py", "lowest > scores", "lowest >= scores", "test_binding_functions.py", "is_strict"),
+    (
+        "binding_functions.py",
+        "Readers.of(bank, x, rest)",
+        "Readers.of(bank, x, rest | ~rest)",
+        "test_binding_functions.py",
+        "no_reader",
+    ),
+    (
+        "binding_functions.py",
+        "objects.predict(bank.objects), test & test[bank.swap])",
+        "objects.predict(bank.objects), test)",
+        "test_binding_functions.py",
+        "neither_scene_nor_swap",
+    ),
     # Probes.
     (
         "probe_heads.py",
