@@ -23,6 +23,7 @@ from binding.binding_functions import (
     complexity,
     configurations,
     decomposition,
+    from_concepts,
     interventions,
     network,
     predictor,
@@ -337,6 +338,10 @@ def test_what_a_sum_carries_is_counted_where_neither_scene_nor_swap_was_fitted()
     test = hold_out_pairs(bank, 0.2, generator(3))
     guess = additive(bank.objects[~test], x[~test], sizes=(20, 20)).predict(bank.objects)
     fair, leaky = (swap_r2(bank, x, guess, rows) for rows in (test & test[bank.swap], test))
+    sums = additive(bank.slots[~test], x[~test], sizes=(5, 4, 5, 4))
+    assert decomposition(bank, x, 3)["r2_concepts"] == pytest.approx(r2(sums, bank.slots[test], x[test]), abs=ROUNDING)
+    as_objects = from_concepts(sums).predict(bank.objects)
+    assert float((as_objects - sums.predict(bank.slots)).abs().max()) < ROUNDING
     assert decomposition(bank, x, 3)["carried"] == pytest.approx(fair, abs=ROUNDING) != pytest.approx(leaky, abs=0.01)
 
 
