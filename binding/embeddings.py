@@ -169,7 +169,7 @@ class Stored:
         self._row: dict[str, int] = {}
         for index, caption in enumerate(captions):
             first = self._row.setdefault(caption, index)
-            if not np.array_equal(embeddings[first], embeddings[index]):
+            if not np.array_equal(embeddings[first], embeddings[index], equal_nan=True):
                 raise ValueError(f"the caption {caption!r} has two different embeddings, in rows {first} and {index}")
         self._x = unit(embeddings.astype(np.promote_types(embeddings.dtype, np.float32)), "embeddings")
 

@@ -126,6 +126,7 @@ def check_split(split: Sequence[Any], n: int) -> Split:
 
 
 def check_codes(codes: Any, name: str) -> Tensor:
+    """Rows of bits (n, K) as a tensor of the CPU, or ``ValueError`` that names the first entry that is no bit."""
     if not isinstance(codes, Tensor):
         codes = np.asarray(codes)
         if codes.dtype.kind not in "biuf":
@@ -179,6 +180,7 @@ def held_out(bits: np.ndarray, o: Tensor, parts: Split) -> float:
 
 
 def check_anchor(anchor: Tensor, o: Tensor) -> None:
+    """Refuse log odds of another shape than o, not a number, or certain of a bit that o contradicts, with ``ValueError``."""
     if anchor.shape != o.shape:
         raise ValueError(f"log odds of shape {tuple(anchor.shape)} for targets of shape {tuple(o.shape)}")
     if torch.isnan(anchor).any():

@@ -170,8 +170,9 @@ def training_codes(config: Encoder, n: int, draws: torch.Generator) -> Tensor:
 
     Raises ``ValueError`` if twice n draws hold none, as in a world of a single scene that is kept for tests.
     """
-    prior, found = config.prior(), []
-    while sum(map(len, found)) < n:
+    prior = config.prior()
+    found: list[Tensor] = []
+    while sum(len(part) for part in found) < n:
         codes = prior.sample(2 * n, draws)
         found.append(codes[torch.from_numpy(buckets(codes) < TRAINED)])
         if not len(found[-1]):

@@ -162,6 +162,7 @@ def test_a_stored_table_is_an_encoder(tmp_path: Path) -> None:
         (["a", "a"], np.eye(2), "two different embeddings, in rows 0 and 1"),
         (["a", "b"], np.array([[1.0, 0.0], [0.0, 0.0]]), "zero in row 1"),
         (["a", "b"], np.array([[1.0, np.inf], [0.0, 1.0]]), "row 0"),
+        (["a", "b"], np.array([[1.0, 0.0], [0.0, np.nan]]), "NaN or an infinity in row 1"),
         ([], np.ones((0, 2)), "empty"),
     ],
 )
