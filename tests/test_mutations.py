@@ -287,11 +287,12 @@ def run(folder, test, names):
         "no:cacheprovider",
         "-p",
         "no:xdist",
+        "--assert=plain",  # under CI pytest explains a difference in full, which takes hours for lists of thousands
         f"tests/{test}",
         "-k",
         names,
     ]
-    return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True)
+    return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, timeout=300)
 
 
 @pytest.mark.parametrize(
